@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
+from typing import Literal
 
 import pytest
 import yaml
@@ -23,6 +25,7 @@ from tests.e2e.command import Command
 from tests.e2e.support import write_settings
 from tests.polling import eventually
 from tests.ports import free_port
+from tests.server.test_usage import Prometheus
 
 pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
 
@@ -499,6 +502,52 @@ def test_usage_without_metrics_api_is_asked_for_once(page: Page, sky: Command) -
     page.clock.run_for(60_000)
     page.wait_for_timeout(300)
     assert len(asked) == 1
+
+
+class Measuring(Prometheus):
+    """A stand-in that measures the same all the time."""
+
+    def measure(self, form: dict[str, str]) -> bytes:
+        pods = re.search(r'pod=~"([^"]*)"', form["query"])
+        assert pods
+        pod = pods[1].replace("\\", "")
+        times = range(int(form["start"]), int(form["end"]) + 1, int(form["step"]))
+        values = {"cpus": "1.5", "gpu_percent": "73", "gpu_memory_bytes": str(40 << 30)}
+        self.answer(
+            *(
+                ({"pod": pod, "measure": name}, [[time, value] for time in times])
+                for name, value in values.items()
+            )
+        )
+        return self.body
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_usage_shows_what_prometheus_knows_else_why_not(
+    page: Page, sky: Command, scheme: Literal["light", "dark"]
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 390, "height": 800})
+    task = submit(sky, ENDLESS)
+    assert sky("wait", task, "--for", "running").returncode == 0
+    with Measuring() as server:
+        server.find = server.measure
+        Thread(target=server.serve_forever, daemon=True).start()
+        assert sky("config", "set", "prometheus", server.url).returncode == 0
+        open_page(page, f"/tasks/{task}")
+        card = page.get_by_role("region", name="Usage")
+        expect(card.get_by_role("img", name="GPU use over time. Now: node-0 73%")).to_be_visible()
+        expect(card.get_by_role("img", name="GPU memory over time. Now: node-0 40")).to_be_visible()
+        expect(card.locator("canvas")).to_have_count(3)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert axe(page) == []
+        server.status = 503
+        card.get_by_role("combobox", name="Time").select_option("last hour")
+        expect(card.get_by_text("Prometheus: HTTP 503")).to_be_visible()
+        server.shutdown()
+    assert sky("config", "unset", "prometheus").returncode == 0
+    page.reload()
+    expect(card.get_by_text("prometheus: URL")).to_be_visible()
 
 
 def test_timeline_shows_an_unknown_time_as_unknown(page: Page, sky: Command) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,6 +31,7 @@ class Prometheus(ThreadingHTTPServer):
         self.asked: list[dict[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.status, self.body = 200, b""
+        self.find: Callable[[dict[str, str]], bytes] = lambda form: self.body
         super().__init__(("127.0.0.1", 0), _Handler)
 
     @property
@@ -50,12 +51,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         form = self.rfile.read(int(self.headers["Content-Length"])).decode()
         assert self.path == "/prefix/api/v1/query_range"
-        self.server.asked.append({name: value for name, (value,) in parse_qs(form).items()})
+        asked = {name: value for name, (value,) in parse_qs(form).items()}
+        self.server.asked.append(asked)
         self.server.headers.append(dict(self.headers))
         self.send_response(self.server.status)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(self.server.body)
+        self.wfile.write(self.server.find(asked))
 
     def log_message(self, *arguments: Any) -> None:
         pass

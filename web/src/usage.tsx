@@ -82,8 +82,8 @@ export function Usage({ id, scope, running }: { id: string; scope: TaskScope; ru
           const asks = Date.now() >= due;
           const result = await get<Answer>(taskPath(id, "/usage"), { ...scope, seconds: asks ? seconds : 0 }, controller.signal);
           const { history } = result;
-          if (asks) due = Date.now() + HISTORY_INTERVAL;
-          if (history) interval = HISTORY_INTERVAL;
+          if (asks && history?.series.length !== 0) due = Date.now() + HISTORY_INTERVAL;
+          if (history?.series.length) interval = HISTORY_INTERVAL;
           const sample = { time: Date.now() / 1000, nodes: result.nodes };
           if (result.nodes.length) polled.set(key, [...(polled.get(key) ?? []), sample].slice(-MAX_SAMPLES));
           setSamples(history ? samplesOf(history, result.nodes) : polled.get(key) ?? []);
