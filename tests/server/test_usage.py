@@ -120,6 +120,24 @@ def test_history_has_series_of_the_pods_of_the_task_only(
     assert len(server.asked) == 2
 
 
+def test_history_of_finished_task_ends_with_it_and_many_nodes_have_fewer_points(
+    alice: TestClient,
+    cluster: FakeCluster,
+    server: Prometheus,
+    task: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.answer()
+    monkeypatch.setattr(prometheus, "_VALUES", 20)
+    usage(alice, task)
+    cluster.finish(f"hello-{task}")
+    usage(alice, task)
+    running, finished = ({name: int(form[name]) for name in ("start", "end", "step")}
+                         for form in server.asked)  # fmt: skip
+    assert running["end"] - running["start"] >= 600 and running["step"] == 30
+    assert finished["end"] - finished["start"] < 120
+
+
 def test_task_of_another_user_is_refused_before_prometheus_is_asked(
     client: Client, cluster: FakeCluster, server: Prometheus, task: str
 ) -> None:
