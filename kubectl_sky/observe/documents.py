@@ -59,6 +59,9 @@ class TaskMetadata(Part, frozen=True, kw_only=True):
     pipeline: Annotated[str, Note("id of the pipeline or group that it belongs to")] = ""
     pipeline_name: str | None = None
     stage: Annotated[int | None, Note("from 1")] = None
+    labels: Annotated[dict[str, str], Note("those of the task file, and of its queue")] = field(
+        default_factory=dict
+    )
     evidence: Annotated[list[DeletedPod], Note("of `status`, if pods were deleted")] = field(
         default_factory=list
     )

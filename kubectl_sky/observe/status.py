@@ -254,6 +254,11 @@ class TaskStatus(Part, frozen=True, dict=True):
             pipeline=member.id if member else "",
             pipeline_name=member.title if member else None,
             stage=member.stage if member else None,
+            labels={
+                key: text
+                for key, text in self.labels.items()
+                if not names.is_ours(key) and key not in names.COMMON
+            },
         )
         return Task(
             task_id=self.id,

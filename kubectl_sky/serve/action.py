@@ -23,10 +23,17 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.render.manifests import Manifest
-from kubectl_sky.serve.model import ServiceObjects, ServiceState, ServiceStatus, own_pods, status_of
+from kubectl_sky.serve.model import (
+    ServiceObjects,
+    ServiceState,
+    ServiceStatus,
+    own_pods,
+    status_of,
+    version_id,
+)
 from kubectl_sky.submitting import submit, taskfile
 from kubectl_sky.submitting.apply import apply
-from kubectl_sky.submitting.submit import Options, Prepared
+from kubectl_sky.submitting.submit import Connect, Options, Prepared
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
@@ -41,12 +48,12 @@ OPTIONAL = (kinds.HPA, kinds.INGRESS)  # kinds that some services have
 _NAMED = (*_RUNNERS, kinds.SERVICE, *OPTIONAL)  # kinds with the name of the service
 
 
-def up(options: Options, ui: UI) -> ServiceStatus | None:
+def up(options: Options, ui: UI, connect: Connect | None = None) -> ServiceStatus | None:
     """Create a service and wait until its replicas are ready; None for a dry run.
 
     Raises SkyError: NameTaken if the name is in use, TaskFailed if the replicas do not get ready.
     """
-    prepared = plan(options, ui)
+    prepared = plan(options, ui, connect)
     session, replicas = prepared.session, plan_service(prepared)
     wanted = [objects.kind_of_known(item.object) for item in reversed(find_named(prepared))]
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
@@ -62,10 +69,10 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
     return follow(session, replicas, options, ui)
 
 
-def plan(options: Options, ui: UI) -> Prepared:
+def plan(options: Options, ui: UI, connect: Connect | None) -> Prepared:
     task_file = taskfile.prepare(options.source, ui)
     # The id is that of a version, which is always new.
-    prepared = submit.plan(options, replace(task_file, given_id=False), Session.connect)
+    prepared = submit.plan(options, replace(task_file, given_id=False), connect or Session.connect)
     ingress = plan_service(prepared).ingress
     if ingress and not ingress.certificate:
         with suppress(Forbidden):
@@ -245,6 +252,17 @@ def version_objects(session: Session, live: Json) -> list[Json]:
     metadata = live["metadata"]
     items = _list_labelled(session, kinds.CONFIG_MAP, metadata["namespace"], metadata["name"])
     return [item for item in items if belongs(item, live)]
+
+
+def task_file(session: Session, live: Json) -> str | None:
+    """Return the YAML of the version that runs; None if it is too long to be kept."""
+    version = version_id(live)
+    texts = (
+        (item.get("data") or {}).get(names.TASK_FILE, "")
+        for item in version_objects(session, live)
+        if item["metadata"]["labels"].get(names.TASK_ID) == version
+    )
+    return next((text for text in texts if 0 < len(text) <= names.MAX_TASK_FILE), None)
 
 
 def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:

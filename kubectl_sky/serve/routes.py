@@ -1,22 +1,36 @@
 """Services over HTTP."""
 
+from collections.abc import Callable
+from functools import partial
 from threading import Event
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import StreamingResponse
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.serve import action, logs
-from kubectl_sky.serve.model import Service, ServiceList, ServicesDeleted
+from kubectl_sky.serve import action, logs, update
+from kubectl_sky.serve.model import Service, ServiceList, ServicesDeleted, ServiceStatus
 from kubectl_sky.server import streams
+from kubectl_sky.server.config import Config
 from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.events import EVENT_STREAM
-from kubectl_sky.server.identity import AnyCaller, AnyScope
+from kubectl_sky.server.files import BODY, TaskText, source_of
+from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
+from kubectl_sky.server.tasks import TaskFile
+from kubectl_sky.spec.service import Flags
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.submit import Connect, Options
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.words import kinds
 
 router = APIRouter(tags=["cluster"], route_class=DocumentRoute)
 
+_Action = Callable[[Options, UI, Connect], ServiceStatus | None]
 Name = Annotated[
     str, Path(pattern="^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$", description="Name of the service.")
 ]
@@ -88,6 +102,49 @@ def scale(caller: AnyCaller, name: Name, scale: Scale) -> Service:
     """Set the number of replicas of a service without an autoscaler."""
     action.scale(caller.session, caller.user, name, scale.replicas)
     return action.status(caller.session, action.find(caller.session, caller.user, name)).document
+
+
+@router.post("/services/create", openapi_extra=BODY)
+async def create(request: Request, caller: AnyCaller, text: TaskText) -> Service:
+    """Create the service of a task file, as `serve up` does; returns when everything is sent."""
+    return await _send(request, caller, text, "", action.up)
+
+
+@router.get("/services/{name}/file")
+def show_file(caller: AnyCaller, scope: AnyScope, name: Name) -> TaskFile:
+    """Return the YAML of the version that a service runs, without secret values."""
+    live = action.find(caller.session, scope.user, name)
+    return TaskFile(action.task_file(caller.session, live))
+
+
+@router.post("/services/{name}/update", openapi_extra=BODY)
+async def replace_version(
+    request: Request, caller: AnyCaller, name: Name, text: TaskText
+) -> Service:
+    """Replace a service by that of a task file, whatever its name there; returns when it is sent.
+
+    The replicas of the old version serve until the new ones are ready: see its status.
+    """
+    return await _send(request, caller, text, name, update.update)
+
+
+async def _send(request: Request, caller: Caller, text: bytes, name: str, run: _Action) -> Service:
+    work = partial(_run, request.app.state.config, caller, text, name, run)
+    return await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
+
+
+def _run(config: Config, caller: Caller, text: bytes, name: str, run: _Action) -> Service:
+    session, user = caller.session, caller.user
+    live = action.find(session, user, name) if name else None
+    is_ray = live is not None and live["kind"] == kinds.RAY_SERVICE.kind
+    flags = Flags(backend="rayservice" if is_ray else "service", new=not name)
+    source = replace(source_of(text, config, Overrides(name=name or None)), serve=flags)
+    # A file must not choose a context of the server's kubeconfig.
+    connection = Connection(context=session.context or session.server, anonymous=True)
+    options = Options(source, connection, user.name, follow=False)
+    status = run(options, UI(), lambda connection: session)
+    assert status is not None  # of no dry run
+    return status.document
 
 
 @router.delete("/services/{name}")

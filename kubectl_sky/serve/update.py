@@ -15,19 +15,19 @@ from kubectl_sky.serve.model import ServiceStatus, version_id
 from kubectl_sky.submitting import submit
 from kubectl_sky.submitting.apply import add_owners, admit, owner_reference, shared_objects
 from kubectl_sky.submitting.preflight import refuse_foreign
-from kubectl_sky.submitting.submit import Options, Prepared
+from kubectl_sky.submitting.submit import Connect, Options, Prepared
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
 
 _ATTEMPTS = 5  # to replace an object whose status changes
 
 
-def update(options: Options, ui: UI) -> ServiceStatus | None:
+def update(options: Options, ui: UI, connect: Connect | None = None) -> ServiceStatus | None:
     """Replace a service by the file's, replica by replica; None for a dry run.
 
     The old replicas serve until the new ones are ready. Raises SkyError like `up`.
     """
-    prepared = action.plan(options, ui)
+    prepared = action.plan(options, ui, connect)
     session, replicas = prepared.session, action.plan_service(prepared)
     live = action.find(session, prepared.facts.user, replicas.name)
     if _is_unchanged(prepared, live):

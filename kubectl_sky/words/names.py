@@ -86,6 +86,7 @@ SCRATCH_FOLDER = "/kubectl-sky"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 APP_NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
+COMMON = {MANAGED_BY, APP_NAME, INSTANCE}
 
 _OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
 _OUR_PREFIX = "kubectl-sky/"

@@ -77,13 +77,19 @@ def test_openapi_requires_no_token_where_none_is_needed(alice: TestClient) -> No
     assert public == {"/", "/login", "/healthz", "/readyz", "/metrics"}
 
 
-GPU_TASK = "name: t\nresources: {accelerators: A100:2, cpus: 4+, memory: 16}\nrun: train\n"
+WEB = "name: llm\nservice: {replicas: 1}\nresources: {ports: 8080}\nrun: serve\n"
+GPU_TASK = """\
+name: t
+resources: {accelerators: A100:2, cpus: 4+, memory: 16, labels: {team: vision}}
+run: train
+"""
 
 
-def test_list_has_image_and_resources_of_a_pending_task(alice: TestClient) -> None:
+def test_list_has_image_resources_and_labels_of_a_pending_task(alice: TestClient) -> None:
     alice.post("/tasks/submit", content=GPU_TASK, headers=YAML)
     (task,) = alice.get("/tasks").json()["tasks"]
     assert task["metadata"]["image"] == "python:3.13-slim"
+    assert task["metadata"]["labels"] == {"team": "vision"}
     assert task["metadata"]["resources"] == {
         "gpus": 2, "accelerators": "A100:2", "cpus": "4", "memory": "16Gi",
     }  # fmt: skip
@@ -152,6 +158,31 @@ def test_service_is_scaled_and_deleted_by_its_owner(
     assert alice.delete("/services/web-alice").json()["services"] == ["web-alice"]
     (left,) = alice.get("/services?all_users=true").json()["services"]
     assert left["name"] == "web-bob"
+
+
+def test_service_is_created_and_updated_by_a_task_file(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    put_services(cluster)
+    created = alice.post("/services/create", content=WEB, headers=YAML)
+    assert (created.status_code, created.json()["name"]) == (200, "llm"), created.text
+    live = cluster.get(kinds.DEPLOYMENT, "llm")
+    assert live["metadata"]["labels"]["username"] == "alice"
+    text = alice.get("/services/llm/file").json()["file"]
+    assert "run: serve" in text
+
+    text = text.replace("run: serve", "run: serve --fast").replace("name: llm", "name: other")
+    updated = alice.post("/services/llm/update", content=text, headers=YAML)
+    assert (updated.status_code, updated.json()["name"]) == (200, "llm"), updated.text
+    assert updated.json()["version_id"] != created.json()["version_id"]
+    assert "serve --fast" in alice.get("/services/llm/file").json()["file"]
+
+    for path in ("web-bob/update", "none/update"):
+        assert alice.post(f"/services/{path}", content=WEB, headers=YAML).status_code == 404
+    assert alice.get("/services/web-bob/file").status_code == 404
+    cluster.forbidden.add("alice: update deployments")
+    answer = alice.post("/services/llm/update", content=WEB, headers=YAML)
+    assert (answer.status_code, "forbidden" in answer.text) == (403, True)
 
 
 def test_scale_of_a_service_with_an_autoscaler_is_refused(

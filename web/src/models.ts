@@ -169,6 +169,7 @@ export interface TaskMetadata {
   pipeline?: string;
   pipeline_name?: string;
   stage?: number;
+  labels?: Record<string, string>;
   evidence?: DeletedPod[];
 }
 
