@@ -338,6 +338,28 @@ def test_deleted_tasks_are_shown_with_the_way_to_their_logs(
     expect(page.get_by_text("No task matches the filter")).to_be_visible()
 
 
+def test_task_list_filters_by_label_and_gpu_in_its_address(page: Page, sky: Command) -> None:
+    for name, team in (("bee", "vision"), ("ant", "text")):
+        submit(
+            sky,
+            f"name: {name}\nresources: {{cpus: 0.1, labels: {{team: {team}}}}}\nrun: sleep 600\n",
+        )
+    submit(sky, "name: cat\nresources: {cpus: 0.1, accelerators: A100:2}\nrun: sleep 600\n")
+    names = page.locator("tbody .task-name")
+    expect(names).to_have_count(3)
+    for text, shown in {
+        "team=vision": ["bee"],
+        "a100": ["cat"],
+        "team!=vision": ["cat", "ant"],
+    }.items():
+        page.get_by_role("searchbox").fill(text)
+        expect(names).to_have_text(shown)
+    page.reload()
+    expect(names).to_have_text(["cat", "ant"])
+    names.last.click()
+    expect(page.get_by_label("Summary")).to_contain_text("team=text")
+
+
 def test_keys_open_pages_and_submit_the_editor(page: Page) -> None:
     expect(page.get_by_text("No tasks")).to_be_visible()
     page.keyboard.press("?")
@@ -449,12 +471,17 @@ def test_pages_are_accessible_and_fit_the_width(
         "/volumes": page.get_by_role("table"),
         "/cluster": page.get_by_role("group", name="Table of events"),
         "/submit": page.get_by_text("The file is valid"),
+        "/serve": page.get_by_text("The file is valid"),
     }
     for path, sign in pages.items():
         open_page(page, path)
         expect(sign).to_be_visible()
         assert axe(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    if width < 760:
+        room = "item => item.clientWidth - Math.min(item.scrollWidth, 200)"  # of long names
+        assert page.locator(".who").evaluate(room) >= 0
+        assert page.locator(".namespace").evaluate(room) >= 0
     open_page(page, "/cluster")
     expect(page.get_by_role("meter", name="requests.memory of team: ")).to_be_visible()
 
@@ -579,7 +606,7 @@ def test_services_page_shows_why_a_replica_is_not_ready(page: Page, sky: Command
     expect(service.locator(".finding")).to_contain_text("exit code 3")
 
 
-def test_service_is_scaled_read_and_deleted_on_its_page(page: Page, sky: Command) -> None:
+def test_service_is_scaled_read_updated_and_deleted_on_its_page(page: Page, sky: Command) -> None:
     head = "name: web\nresources: {cpus: 0.1, ports: 8645}\nservice: {readiness_probe: /}\n"
     run = "run: echo serving; sleep 600\n"
     assert sky("serve", "up", "--detach", "-", stdin=f"{head}{run}").returncode == 0
@@ -599,6 +626,16 @@ def test_service_is_scaled_read_and_deleted_on_its_page(page: Page, sky: Command
     expect(page).to_have_url(re.compile("services/web/logs.*rank=0"))
     expect(page.locator(".log-line")).to_have_count(1)
     page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").click()
+
+    service.get_by_role("link", name="Update web").click()
+    expect(page.locator(".cm-content")).to_contain_text("echo serving")
+    expect(page.get_by_text("The file is valid")).to_be_visible()
+    assert axe(page) == []
+    write_file(page, f"{head}run: exit 3\n")
+    page.get_by_role("button", name="Update", exact=True).click()
+    expect(service).to_contain_text("version 2 of")
+    expect(service.locator(".finding")).to_contain_text("exit code 3")
+    assert axe(page) == []
 
     service.get_by_role("button", name="Delete web").click()
     dialog.get_by_role("button", name="Delete service").click()

@@ -34,12 +34,14 @@ export function applyEvent(list: TaskList | null, name: string, data: unknown): 
 
 export const isFinished = ({ status }: Task) => status === "completed" || status === "failed";
 
-// A filter is words: each is in the name, id, user, namespace, GPUs or image.
+// A filter is words: each is in the name, id, user, namespace, GPUs or image, or is KEY=VALUE or KEY!=VALUE of a label.
 export function matches(task: Task, text: string): boolean {
-  const { namespace, image, resources } = task.metadata;
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const { namespace, image, resources, labels = {} } = task.metadata;
   const value = [task.name, task.task_id, task.username, namespace, resources.accelerators, image].join(" ").toLowerCase();
-  return words.every((word) => value.includes(word));
+  return text.split(/[\s,]+/).filter(Boolean).every((word) => {
+    const [, key, not, wanted] = /^([^=!]+)(!?)==?(.*)$/.exec(word) ?? [];
+    return key ? (labels[key] === wanted) === !not : value.includes(word.toLowerCase());
+  });
 }
 
 // Spans of time in which a task has changed, in hours.

@@ -7,7 +7,7 @@ import { Logs } from "./logs";
 import { ClusterPage } from "./cluster";
 import { TargetPage } from "./pipeline";
 import { Services } from "./services";
-import { notesOf, Submit } from "./submit";
+import { notesOf, Serve, Submit } from "./submit";
 import { Tasks } from "./tasks";
 import { Volumes } from "./volumes";
 import { Announcements, Dialog, ErrorNote, Logo } from "./parts";
@@ -123,6 +123,8 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
       return <Volumes user={user} />;
     case "cluster":
       return <ClusterPage />;
+    case "serve":
+      return <Serve key={id} name={id ?? ""} scope={scope} />;
     case "submit":
       return <Submit key={route.query.get("from")} user={user} from={route.query.get("from") ?? ""} scope={scope} />;
     default:
@@ -159,7 +161,7 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
         ))}
       </nav>
       <div class="account">
-        <span class="who"><span class="visually-hidden">Logged in as </span>{user.user}</span>
+        <span class="who" title={user.user}><span class="visually-hidden">Logged in as </span>{user.user}</span>
         <input
           class="namespace"
           aria-label="Namespace"

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, url, type Query, type State, type Task } from "./api";
 import { plural } from "./format";
+import { href, type TaskScope } from "./route";
 import { mayRetry } from "./stream";
 
 export function Logo() {
@@ -76,6 +77,30 @@ export function Bar({ used, total, label, plain = false }: BarProps) {
   );
 }
 
+// Commands, the page that does the same, and what the link says.
+const PAGES: [command: RegExp, page: string, rest: string[], title: string][] = [
+  [/^logs ([-a-z0-9]+)$/, "tasks", ["logs"], "the logs"],
+  [/^(?:status|doctor) ([-a-z0-9]+)$/, "tasks", [], "the page of the task"],
+  [/^stop ([-a-z0-9]+)$/, "tasks", [], "Stop or Delete on its page"],
+  [/^serve logs ([-a-z0-9]+)$/, "services", ["logs"], "the logs"],
+  [/^serve /, "services", [], "the page Services"],
+  [/^volumes (?:list|create)/, "volumes", [], "the page Volumes"],
+  [/^(?:gpus|queues|usage)/, "cluster", [], "the page GPUs and queues"],
+  [/^list/, "tasks", [], "the page Tasks"],
+];
+
+// A command that a page of the dashboard does, too, is a link to it.
+export function withLinks(text: string, scope: TaskScope = {}) {
+  return text.split(/[`"]kubectl sky ([^`"]+)[`"]/).map((part, index) => {
+    if (index % 2 === 0) return part;
+    const found = PAGES.find(([command]) => command.test(part));
+    if (!found) return <code key={index}>kubectl sky {part}</code>;
+    const [command, page, rest, title] = found;
+    const id = command.exec(part)?.[1];
+    return <a key={index} href={href(page, id ? [id, ...rest] : [], id ? scope : {})}>{title}</a>;
+  });
+}
+
 export function ErrorNote({ error, quiet = false }: { error: unknown; quiet?: boolean }) {
   const message = error instanceof Error ? error.message : String(error);
   const hint = error instanceof ApiError ? error.hint : "";
@@ -84,7 +109,7 @@ export function ErrorNote({ error, quiet = false }: { error: unknown; quiet?: bo
     <div class={quiet ? "note" : "note error"} role={quiet ? undefined : "alert"}>
       <p>{message}</p>
       {problems.length > 1 && <ul>{problems.map((problem) => <li key={problem.message}>{problem.message}</li>)}</ul>}
-      {hint && <p class="hint">{hint}</p>}
+      {hint && <p class="hint">{withLinks(hint)}</p>}
     </div>
   );
 }
@@ -212,7 +237,7 @@ export function usePolled<T>(path: string, query: Query = {}, seconds = 15, roun
       controller.abort();
       clearTimeout(timer);
     };
-  }, [target, round]);
+  }, [target, round, seconds]);
   return [value, error];
 }
 

@@ -126,7 +126,7 @@ function Resume({ pipeline, scope, onDone }: { pipeline: Pipeline; scope: TaskSc
     <div class="note">
       <p>
         No tasks controller is seen here: a stage begins when a client that follows the pipeline resumes it.
-        Without one, resume each stage here, or run <code>kubectl sky wait {pipeline.pipeline_id} --continue</code>.
+        Without one, resume each stage here.
       </p>
       {error ? <ErrorNote error={error} /> : null}
       {stage && <button type="button" class="primary" disabled={busy} onClick={resume}>Resume {stage.name}</button>}

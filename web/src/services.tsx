@@ -1,5 +1,5 @@
 // Services and their replicas.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { post, request, url, type Service, type Whoami } from "./api";
 import { age, localTime, plural } from "./format";
 import { AllUsers, announce, Badge, Confirm, Dialog, Empty, ErrorNote, Title, useClock, usePolled } from "./parts";
@@ -19,7 +19,9 @@ export function Services({ user }: { user: Whoami }) {
   const [asked, setAsked] = useState<Asked | null>(null);
   const [round, setRound] = useState(0);
   const [allUsers, setAllUsers] = useState(false);
-  const [result, error] = usePolled<{ services: Service[] }>("/services", { all_users: allUsers }, 15, round);
+  const [changing, setChanging] = useState(false);
+  const [result, error] = usePolled<{ services: Service[] }>("/services", { all_users: allUsers }, changing ? 2 : 15, round);
+  useEffect(() => setChanging(Boolean(result?.services.some(({ status }) => status === "starting" || status === "updating"))), [result]);
   useClock();
   const done = (text: string) => {
     announce(text);
@@ -31,12 +33,15 @@ export function Services({ user }: { user: Whoami }) {
   };
   return (
     <>
-      <div class="heading"><Title text="Services" /></div>
+      <div class="heading">
+        <Title text="Services" />
+        <div class="heading-actions"><a class="button" href={href("serve")}>Create a service</a></div>
+      </div>
       <div class="toolbar"><AllUsers checked={allUsers} onChange={setAllUsers} /></div>
       {error ? <ErrorNote error={error} quiet /> : null}
       {!result && !error && <p class="muted">Loading…</p>}
       {result && !result.services.length && (
-        <Empty title="No services"><p>Create one of a task file with <code>service:</code> by <code>kubectl sky serve up FILE</code></p></Empty>
+        <Empty title="No services"><p>A task file with <code>service:</code> makes one.</p></Empty>
       )}
       {result?.services.map((service) => (
         <ServiceCard key={service.name} service={service} ask={!allUsers || service.username === user.user ? setAsked : undefined} />
@@ -62,6 +67,7 @@ function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): v
         <span class="muted">version {service.version} of {service.username}, <span title={localTime(service.created_at)}>{age(service.created_at)}</span></span>
         <div class="row-actions">
           <a class="button small" href={href("services", [name, "logs"], scope)}>Logs{what}</a>
+          {ask && <a class="button small" href={href("serve", [name], { namespace: service.namespace })}>Update{what}</a>}
           {ask && replicas.most === null && <button type="button" class="small" onClick={() => ask({ service, verb: "scale" })}>Scale{what}</button>}
           {ask && <button type="button" class="small" onClick={() => ask({ service, verb: "delete" })}>Delete{what}</button>}
         </div>

@@ -1,6 +1,7 @@
 // Write a task file, check it, and submit it.
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, postYaml, taskPath, type Problem, type Queue, type Whoami } from "./api";
+import { get, postYaml, taskPath, type Problem, type Queue, type Service, type Whoami } from "./api";
 import type { Editor } from "./editor";
 import { plural } from "./format";
 import { announce, copy, ErrorNote, Title } from "./parts";
@@ -13,6 +14,17 @@ resources:
   memory: 1              # GiB
 run: |
   echo "Hello from rank $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES"
+`;
+
+const SERVICE_EXAMPLE = `name: web
+resources:
+  cpus: 1
+  memory: 1              # GiB
+  ports: 8080
+service:
+  readiness_probe: /
+  replicas: 2
+run: python -m http.server 8080
 `;
 
 interface Validation {
@@ -56,26 +68,27 @@ function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// `from` is the id of a task whose text fills the editor, in the scope.
-export function Submit({ user, from, scope }: { user: Whoami; from: string; scope: TaskScope }) {
-  const text = () => drafts.get(from) ?? EXAMPLE;
+interface ComposeProps {
+  title: string;
+  verb: string;
+  draft: string; // the key of its text in `drafts`
+  load(): Promise<string>;
+  send(text: string): Promise<void>;
+  preview?(text: string): Promise<Rendered>;
+  onChange?(): void;
+  children?: ComponentChildren;
+}
+
+// An editor, the problems of its text, and a button that sends it.
+function Compose({ title, verb, draft, load, send, preview, onChange, children }: ComposeProps) {
+  const text = () => drafts.get(draft) ?? "";
   const form = useRef<HTMLFormElement>(null);
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
-  const key = useRef(newKey());
   const [validation, setValidation] = useState<Validation | null>(null);
   const [rendered, setRendered] = useState<Rendered | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const [queue, setQueue] = useState("");
-  const [queues, setQueues] = useState<string[]>([]);
-  const options = { queue: queue || undefined };
-  const current = useRef(options);
-  current.current = options;
-
-  useEffect(() => {
-    get<{ queues: Queue[] }>("/queues").then((result) => setQueues(result.queues.map(({ name }) => name)), () => {});
-  }, []);
 
   useEffect(() => {
     let stopped = false;
@@ -94,9 +107,9 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
     };
     const start = async () => {
       const { createEditor } = await import("./editor");
-      if (!drafts.has(from)) {
+      if (!drafts.has(draft)) {
         try {
-          drafts.set(from, await taskFile(from, scope));
+          drafts.set(draft, await load());
         } catch (problem) {
           if (!stopped) setError(problem);
         }
@@ -107,8 +120,8 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
         text: text(),
         validate,
         onChange: (text) => {
-          drafts.set(from, text);
-          key.current = newKey();
+          drafts.set(draft, text);
+          onChange?.();
           setRendered(null);
           setError(null);
         },
@@ -132,17 +145,9 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
       setBusy(false);
     }
   };
-  const preview = () => run(async () => setRendered(await postYaml<Rendered>("/render", options, text())));
   const submit = (event: Event) => {
     event.preventDefault();
-    return run(async () => {
-      const result = await postYaml<Submitted>("/tasks/submit", options, text(), { headers: { "Idempotency-Key": key.current } });
-      announce(result.message || `Task ${result.task_id} submitted`);
-      key.current = newKey();
-      drafts.set(result.task_id, text());
-      notesOf.set(result.task_id, [...result.notes, ...result.warnings.map(({ message }) => message)]);
-      go("tasks", [result.task_id], { namespace: user.namespace });
-    });
+    return run(() => send(text()));
   };
   const keys = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -154,29 +159,19 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
   const errors = problems.filter(({ severity }) => severity !== "warning");
   return (
     <form ref={form} onSubmit={submit} onKeyDownCapture={keys}>
-      <div class="heading">
-        <Title text="Submit a task" />
-        <div class="heading-actions">
-          <button type="button" onClick={preview} disabled={busy}>Preview manifests</button>
-          <button type="submit" class="primary" disabled={busy || errors.length > 0}>Submit</button>
-        </div>
-      </div>
-      <div class="toolbar">
-        {queues.length > 0 && (
-          <label class="field">
-            Queue
-            <select value={queue} onChange={(event) => setQueue(event.currentTarget.value)}>
-              <option value="">none</option>
-              {queues.map((name) => <option key={name}>{name}</option>)}
-            </select>
-          </label>
-        )}
-      </div>
+      <div class="heading"><Title text={title} /></div>
+      {children}
       {error ? <ErrorNote error={error} /> : null}
       <div class="compose">
         <div class="card editor">
           <div class="editor-host" ref={host} />
-          <p class="muted">Ctrl+Enter submits. Esc, then Tab leaves the editor.</p>
+          <div class="card-head">
+            <span class="muted">Ctrl+Enter: {verb.toLowerCase()}. Esc, then Tab: leave the editor.</span>
+            <div class="row-actions">
+              {preview && <button type="button" onClick={() => run(async () => setRendered(await preview(text())))} disabled={busy}>Preview manifests</button>}
+              <button type="submit" class="primary" disabled={busy || errors.length > 0}>{verb}</button>
+            </div>
+          </div>
         </div>
         <div>
           <Problems validation={validation} onSelect={(problem) => editor.current?.goTo(problem)} />
@@ -193,6 +188,66 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
         </div>
       </div>
     </form>
+  );
+}
+
+// `from` is the id of a task whose text fills the editor, in the scope.
+export function Submit({ user, from, scope }: { user: Whoami; from: string; scope: TaskScope }) {
+  const key = useRef(newKey());
+  const [queue, setQueue] = useState("");
+  const [queues, setQueues] = useState<string[]>([]);
+  const options = { queue: queue || undefined };
+
+  useEffect(() => {
+    get<{ queues: Queue[] }>("/queues").then((result) => setQueues(result.queues.map(({ name }) => name)), () => {});
+  }, []);
+
+  const send = async (text: string) => {
+    const result = await postYaml<Submitted>("/tasks/submit", options, text, { headers: { "Idempotency-Key": key.current } });
+    announce(result.message || `Task ${result.task_id} submitted`);
+    key.current = newKey();
+    drafts.set(result.task_id, text);
+    notesOf.set(result.task_id, [...result.notes, ...result.warnings.map(({ message }) => message)]);
+    go("tasks", [result.task_id], { namespace: user.namespace });
+  };
+  return (
+    <Compose title="Submit a task" verb="Submit" draft={from} load={() => taskFile(from, scope)} send={send}
+      preview={(text) => postYaml<Rendered>("/render", options, text)} onChange={() => { key.current = newKey(); }}>
+      {queues.length > 0 && (
+        <div class="toolbar">
+          <label class="field">
+            Queue
+            <select value={queue} onChange={(event) => setQueue(event.currentTarget.value)}>
+              <option value="">none</option>
+              {queues.map((name) => <option key={name}>{name}</option>)}
+            </select>
+          </label>
+        </div>
+      )}
+    </Compose>
+  );
+}
+
+// Create a service, or replace the one with a name by another version.
+export function Serve({ name, scope }: { name: string; scope: TaskScope }) {
+  const draft = `serve/${scope.namespace ?? ""}/${name}`;
+  const path = `/services/${encodeURIComponent(name)}`;
+  const load = async () => {
+    if (!name) return SERVICE_EXAMPLE;
+    const { file } = await get<{ file: string | null }>(`${path}/file`, scope);
+    if (file === null) throw new Error(`The cluster does not keep the file of service ${name}: paste it here.`);
+    return file;
+  };
+  const send = async (text: string) => {
+    const service = await postYaml<Service>(name ? `${path}/update` : "/services/create", scope, text);
+    drafts.delete(draft);
+    announce(`Service ${service.name}: version ${service.version} sent`);
+    go("services");
+  };
+  return (
+    <Compose title={name ? `Update service ${name}` : "Create a service"} verb={name ? "Update" : "Create"} draft={draft} load={load} send={send}>
+      {name && <p class="note">Replicas of the old version serve until the new ones are ready. Values of secrets are not kept: enter those that are null.</p>}
+    </Compose>
   );
 }
 

@@ -4,7 +4,7 @@ import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Nod
 import type { RankActivity } from "./models";
 import { Usage } from "./usage";
 import { age, duration, localTime, sizes } from "./format";
-import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
+import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock, withLinks } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { SubmitAgain, taskFile } from "./submit";
 import { isFinished } from "./list";
@@ -65,6 +65,7 @@ function Facts({ task }: { task: Task }) {
     ["GPUs per node", details.resources.accelerators ?? ""],
     ["Resources per node", sizes(task)],
     ["Image", details.image],
+    ["Labels", Object.entries(details.labels ?? {}).map(([key, text]) => `${key}=${text}`).join(", ")],
     ["Restarts", details.restarts ? String(details.restarts) : ""],
   ];
   return (
@@ -157,16 +158,6 @@ function Ranks({ ranks }: { ranks: RankActivity[] }) {
       {ranks.length > SHOWN_RANKS && <p class="muted">and {ranks.length - SHOWN_RANKS} more</p>}
     </div>
   );
-}
-
-const COMMAND = /`kubectl sky (logs|status|doctor|serve logs) ([-a-z0-9]+)`/;
-
-// A command that a page of the dashboard does, too, is a link to it.
-function withLinks(text: string, scope: TaskScope) {
-  const [before, verb, id, after] = text.split(COMMAND);
-  if (!verb || !id) return text;
-  const logs = verb.endsWith("logs");
-  return <>{before}<a href={href(verb === "serve logs" ? "services" : "tasks", logs ? [id, "logs"] : [id], scope)}>{logs ? "the logs" : `task ${id}`}</a>{after}</>;
 }
 
 export function Cause({ finding, scope = {}, word = "node-" }: { finding: Finding; scope?: TaskScope; word?: string }) {

@@ -88,8 +88,8 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
       <div class="toolbar" role="search">
         <input
           type="search"
-          aria-label="Filter tasks by name, id, user or GPU"
-          placeholder="Filter by name, id, user, GPU"
+          aria-label="Filter tasks by name, id, user, GPU or label"
+          placeholder="Name, id, user, GPU, label=value"
           value={text}
           onInput={(event) => set("filter", event.currentTarget.value)}
         />
