@@ -157,7 +157,7 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
       <a class="brand" href={href("tasks")}><Logo /><span>kubectl sky<span class="context" title={`Context ${user.context}`}>{user.context}</span></span></a>
       <nav aria-label="Main">
         {PAGES.map(([page, title, rest]) => (
-          <a key={page} href={href(page)} class={page === "submit" ? "narrow-only" : ""} aria-current={route.page === page ? "page" : undefined}>{title}{rest && <span class="wide-only">{rest}</span>}</a>
+          <a key={page} href={href(page)} class={page === "submit" ? "narrow-only" : ""} aria-current={route.page === page || (route.page === "serve" && page === "services") ? "page" : undefined}>{title}{rest && <span class="wide-only">{rest}</span>}</a>
         ))}
       </nav>
       <div class="account">

@@ -85,7 +85,7 @@ const PAGES: [command: RegExp, page: string, rest: string[], title: string][] = 
   [/^serve logs ([-a-z0-9]+)$/, "services", ["logs"], "the logs"],
   [/^serve /, "services", [], "the page Services"],
   [/^volumes (?:list|create)/, "volumes", [], "the page Volumes"],
-  [/^(?:gpus|queues|usage)/, "cluster", [], "the page GPUs and queues"],
+  [/^(?:gpus|queues|usage|users show)/, "cluster", [], "the page GPUs and queues"],
   [/^list/, "tasks", [], "the page Tasks"],
 ];
 
