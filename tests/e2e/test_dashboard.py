@@ -345,18 +345,19 @@ def test_task_list_filters_by_label_and_gpu_in_its_address(page: Page, sky: Comm
             f"name: {name}\nresources: {{cpus: 0.1, labels: {{team: {team}}}}}\nrun: sleep 600\n",
         )
     submit(sky, "name: cat\nresources: {cpus: 0.1, accelerators: A100:2}\nrun: sleep 600\n")
+    open_page(page, "/tasks?sort=name")  # those of the same second have no order by age
     names = page.locator("tbody .task-name")
     expect(names).to_have_count(3)
     for text, shown in {
         "team=vision": ["bee"],
         "a100": ["cat"],
-        "team!=vision": ["cat", "ant"],
+        "team!=vision": ["ant", "cat"],
     }.items():
         page.get_by_role("searchbox").fill(text)
         expect(names).to_have_text(shown)
     page.reload()
-    expect(names).to_have_text(["cat", "ant"])
-    names.last.click()
+    expect(names).to_have_text(["ant", "cat"])
+    names.first.click()
     expect(page.get_by_label("Summary")).to_contain_text("team=text")
 
 
