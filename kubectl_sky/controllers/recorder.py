@@ -95,7 +95,12 @@ class Recorder(Controller[str]):
         items = [item for item in deleted if "requested" in item]
         pods = [item for item in deleted if "requested" not in item]
         now = age.timestamp(self._session.now())
-        end = {"state": State.FAILED, "reason": STOPPED, "message": "the task was stopped"}
+        end = {
+            "state": State.FAILED,
+            "reason": STOPPED,
+            "message": "the task was stopped",
+            "pod": "",
+        }
         for task in status.tasks(items, pods):
             nodes = (n if n.state.ended else replace(n, **end, ended_at=now) for n in task.nodes)
             changed_at, sizes = task.updated_at if task.state.ended else now, items[0]["requested"]

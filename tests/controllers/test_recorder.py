@@ -119,7 +119,7 @@ def test_recorder_records_task_that_is_stopped_while_it_runs(
     (task,) = deleted(api)
     assert (task.state, task.detailed_status, task.ready) == ("failed", "stopped", 0)
     assert task.requested.resources.gpus == 8
-    assert task.note == "node-0: Stopped"
+    assert task.note == "pods deleted: the task was stopped"
 
 
 def test_recorder_keeps_the_exit_code_of_task_that_is_deleted_at_once(
