@@ -19,7 +19,7 @@ from kubectl_sky.server import streams
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.events import EVENT_STREAM
-from kubectl_sky.server.files import BODY, TaskText, source_of
+from kubectl_sky.server.files import SERVICE_BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.tasks import TaskFile
 from kubectl_sky.spec.service import Flags
@@ -104,7 +104,7 @@ def scale(caller: AnyCaller, name: Name, scale: Scale) -> Service:
     return action.status(caller.session, action.find(caller.session, caller.user, name)).document
 
 
-@router.post("/services/create", openapi_extra=BODY)
+@router.post("/services/create", openapi_extra=SERVICE_BODY)
 async def create(request: Request, caller: AnyCaller, text: TaskText) -> Service:
     """Create the service of a task file, as `serve up` does; returns when everything is sent."""
     return await _send(request, caller, text, "", action.up)
@@ -117,7 +117,7 @@ def show_file(caller: AnyCaller, scope: AnyScope, name: Name) -> TaskFile:
     return TaskFile(action.task_file(caller.session, live))
 
 
-@router.post("/services/{name}/update", openapi_extra=BODY)
+@router.post("/services/{name}/update", openapi_extra=SERVICE_BODY)
 async def replace_version(
     request: Request, caller: AnyCaller, name: Name, text: TaskText
 ) -> Service:

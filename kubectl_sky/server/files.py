@@ -33,33 +33,38 @@ _UNPRINTABLE = re.compile(
 )
 
 
-def body_of(schema: dict[str, object]) -> dict[str, object]:
-    """Return the request body of an operation, a task file, for the OpenAPI."""
-    body: dict[str, object] = {
+_TASK = {
+    "name": "train",
+    "num_nodes": 2,
+    "resources": {"cpus": "1", "memory": "1Gi", "image_id": "python:3.13-slim"},
+    "envs": {"EPOCHS": "3"},
+    "run": "echo node $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES",
+}
+_HELLO = {"name": "hello", "run": "echo hello"}
+_SERVICE = {
+    "name": "web",
+    "resources": {"ports": 8080},
+    "service": {"readiness_probe": "/"},
+    "run": "python3 -m http.server 8080",
+}
+
+
+def body_of(schema: object, first: object = _TASK, second: object = _HELLO) -> dict[str, object]:
+    """Return the request body of an operation, a task file, for the OpenAPI, with examples."""
+    body = {
         "required": True,
         "description": "The fields of a task as JSON, or a task file as YAML: a task, a pipeline or"
         " a group.",
         "content": {
-            "application/json": {
-                "schema": schema,
-                "example": {
-                    "name": "train",
-                    "num_nodes": 2,
-                    "resources": {"cpus": "1", "memory": "1Gi", "image_id": "python:3.13-slim"},
-                    "envs": {"EPOCHS": "3"},
-                    "run": "echo node $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES",
-                },
-            },
-            "application/yaml": {
-                "schema": schema,
-                "example": {"name": "hello", "run": "echo hello"},
-            },
+            "application/json": {"schema": schema, "example": first},
+            "application/yaml": {"schema": schema, "example": second},
         },
     }
     return {"requestBody": body}
 
 
 BODY = body_of({"type": "object", "minProperties": 1})
+SERVICE_BODY = body_of({"type": "object", "minProperties": 1}, _SERVICE, _SERVICE)
 
 
 async def _raw_body(request: Request) -> bytes:

@@ -14,7 +14,7 @@ SEED = "7"
 SECONDS = "100"  # of each run; what is left after the first cases goes to random ones
 CONFIG = """
 [[operations]]  # what a task file or a size means is checked beyond the schema
-include-path-regex = "^/(tasks/submit|render|volumes/create)$"
+include-path-regex = "^/(tasks/submit|render|volumes/create|services/create|services/.*/update)$"
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]  # says what is wrong instead of refusing it
