@@ -2,12 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
+from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers.loop import Controller, Loop
+from tests.actions.conftest import Submitter, shorten_waits
 from tests.fake_cluster import FakeCluster
 
 C = TypeVar("C", bound=Controller[Any])
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    shorten_waits(monkeypatch)
+    monkeypatch.setattr(loops, "_FIRST_RETRY_SECONDS", 0.05)
+    return FakeCluster()
+
+
+@pytest.fixture
+def send(api: FakeCluster, tmp_path: Path) -> Submitter:
+    return Submitter(api, tmp_path)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import notifier
 from kubectl_sky.controllers.loop import Context
 from kubectl_sky.controllers.notifier import Notifier
@@ -13,7 +12,7 @@ from kubectl_sky.controllers.tasks import controllers
 from kubectl_sky.errors import UserError
 from kubectl_sky.install.model import Flags, controllers_install
 from kubectl_sky.words.settings import Settings
-from tests.actions.conftest import Submitter, shorten_waits
+from tests.actions.conftest import Submitter
 from tests.actions.test_lead import CHAIN, run
 from tests.actions.test_notify import Hook, hook
 from tests.controllers.conftest import running
@@ -23,12 +22,9 @@ from tests.polling import eventually
 __all__ = ["hook"]
 
 
-@pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    shorten_waits(monkeypatch)
+@pytest.fixture(autouse=True)
+def settle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifier, "_SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(loops, "_FIRST_RETRY_SECONDS", 0.05)
-    return FakeCluster()
 
 
 def notifying(api: FakeCluster, url: str) -> AbstractContextManager[Notifier]:

@@ -2,12 +2,10 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import recorder
 from kubectl_sky.controllers.recorder import Recorder
 from kubectl_sky.install.model import Flags, controllers_install
@@ -18,7 +16,7 @@ from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.owners import User
 from kubectl_sky.words.settings import Settings
-from tests.actions.conftest import Submitter, shorten_waits
+from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.controllers.conftest import running
 from tests.fake_cluster import FakeCluster
@@ -47,18 +45,10 @@ STORED = json.dumps(
 )  # fmt: skip
 
 
-@pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    shorten_waits(monkeypatch)
+@pytest.fixture(autouse=True)
+def settle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "_SETTLE_SECONDS", 0.1)
     monkeypatch.setattr(Recorder, "rest", 0.1)
-    monkeypatch.setattr(loops, "_FIRST_RETRY_SECONDS", 0.05)
-    return FakeCluster()
-
-
-@pytest.fixture
-def send(api: FakeCluster, tmp_path: Path) -> Submitter:
-    return Submitter(api, tmp_path)
 
 
 def finish(api: FakeCluster, job: str, exit_code: int = 0) -> None:

@@ -3,18 +3,16 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubectl_sky.cluster.watch import Change, WatchEvent
-from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.tasks import Sweeper, TasksController
 from kubectl_sky.install.model import RIGHTS
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Submitter, shorten_waits
+from tests.actions.conftest import Submitter
 from tests.actions.test_kept_pods import deadline, end_main
 from tests.actions.test_lead import CHAIN, NODES, STAGES, run, suspended
 from tests.builders import ID
@@ -23,17 +21,9 @@ from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
 
 
-@pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
-    shorten_waits(monkeypatch)
+@pytest.fixture(autouse=True)
+def settle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(loops, "_FIRST_RETRY_SECONDS", 0.05)
-    return FakeCluster()
-
-
-@pytest.fixture
-def send(api: FakeCluster, tmp_path: Path) -> Submitter:
-    return Submitter(api, tmp_path)
 
 
 def jobs(api: FakeCluster) -> list[dict[str, Any]]:
