@@ -11,7 +11,6 @@ from fastapi.responses import StreamingResponse
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.serve import action, logs, update
 from kubectl_sky.serve.model import Service, ServiceList, ServicesDeleted, ServiceStatus
@@ -139,9 +138,7 @@ def _run(config: Config, caller: Caller, text: bytes, name: str, run: _Action) -
     is_ray = live is not None and live["kind"] == kinds.RAY_SERVICE.kind
     flags = Flags(backend="rayservice" if is_ray else "service", new=not name)
     source = replace(source_of(text, config, Overrides(name=name or None)), serve=flags)
-    # A file must not choose a context of the server's kubeconfig.
-    connection = Connection(context=session.context or session.server, anonymous=True)
-    options = Options(source, connection, user.name, follow=False)
+    options = Options(source, caller.connection, user.name, follow=False)
     status = run(options, UI(), lambda connection: session)
     assert status is not None  # of no dry run
     return status.document

@@ -49,15 +49,17 @@ _SERVICE = {
 }
 
 
-def body_of(schema: object, first: object = _TASK, second: object = _HELLO) -> dict[str, object]:
+def body_of(
+    schema: object, json_example: object = _TASK, yaml_example: object = _HELLO
+) -> dict[str, object]:
     """Return the request body of an operation, a task file, for the OpenAPI, with examples."""
     body = {
         "required": True,
         "description": "The fields of a task as JSON, or a task file as YAML: a task, a pipeline or"
         " a group.",
         "content": {
-            "application/json": {"schema": schema, "example": first},
-            "application/yaml": {"schema": schema, "example": second},
+            "application/json": {"schema": schema, "example": json_example},
+            "application/yaml": {"schema": schema, "example": yaml_example},
         },
     }
     return {"requestBody": body}

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import HTTPConnection
 
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
@@ -63,6 +64,11 @@ class Caller(Struct, frozen=True):
     groups: tuple[str, ...]
     session: Session
     credential: bytes = b""  # a digest of the token; empty for the server's own credentials
+
+    @property
+    def connection(self) -> Connection:
+        """The session's cluster: a file must not choose a context of the server's kubeconfig."""
+        return Connection(context=self.session.context or self.session.server, anonymous=True)
 
     def in_namespace(self, namespace: str) -> "Caller":
         return replace(self, session=self.session.in_namespace(namespace))

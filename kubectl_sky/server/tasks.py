@@ -10,7 +10,6 @@ from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
-from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.observe.documents import Pipeline, Task, TaskList
 from kubectl_sky.observe.findings import Diagnosis
 from kubectl_sky.observe.status import TaskStatus
@@ -130,8 +129,7 @@ def _submit(
     submission.submit(
         submission.Options(
             source=source_of(text, config, overrides),
-            # A file must not choose a context of the server's kubeconfig.
-            connection=Connection(context=session.context or session.server, anonymous=True),
+            connection=caller.connection,
             user=caller.user.name,
             dry_run=options.dry_run,
             follow=False,
