@@ -19,6 +19,7 @@ from kubectl_sky.words import assets
 
 BASE = "https://raw.githubusercontent.com/kubectl-sky/kubectl-sky/main/schemas/"  # of each $id
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]")
+_LOGIN = re.compile(r"(?<=://)[^/?#@\s]+@")  # of a URL: it may be a secret
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
 
@@ -75,7 +76,7 @@ def describe(value: Data) -> str:
         kind, count = ("a map", len(value)) if isinstance(value, dict) else ("a list", len(value))
         return kind if count else f"an empty {kind[2:]}"
     if isinstance(value, str):
-        return f'"{printable(value)}"'
+        return f'"{printable(_LOGIN.sub("…@", value))}"'
     return printable(str(value))
 
 

@@ -103,6 +103,8 @@ def test_config_set_follows_link_of_settings_file(folder: Path, tmp_path: Path) 
         ("image", "a\udcff", "image: the value must be one line of text"),
         ("queue..x", "a", 'invalid setting "queue..x"'),
         ("zzzz", "a", 'setting "zzzz" not found; run `kubectl sky explain settings` for all'),
+        ("prometheus", "http://me:pw@prom", 'or a query, got "http://…@prom"'),
+        ("history", "99999", "expected a whole number of tasks, at most 10,000, got 99999"),
         ("stores.s3.endpoint", "ftp://x", "stores.s3.endpoint: expected an address"),
     ],
 )
