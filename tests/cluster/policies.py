@@ -7,7 +7,7 @@ this is stricter than Kubernetes.
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,21 +150,22 @@ def _known(part: Json, *keys: str) -> Json:
 
 
 class Enforcer:
-    """Writes the rules of one cluster's pods, and nothing beside its pods."""
+    """Writes the rules of the pods of some namespaces: other pods are those of other tests."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, place: Place, namespaces: Collection[str]) -> None:
+        self._place, self._namespaces = place, namespaces
         self._written: dict[Path, str] = {}
         self._addresses: dict[Path, str] = {}
         self._lock, self._ended = threading.Lock(), threading.Event()
         self.resolving = True
 
     def sync(self) -> None:
-        """Let the rules of all pods be those of the policies there are now."""
+        """Let the rules of the pods be those of the policies there are now."""
         with self._lock:
             read = {name: request(self._place, "GET", path) for name, path in _PATHS.items()}
             state = State(**{name: answer["items"] for name, answer in read.items()})
-            pods = {pod["status"].get("podIP"): pod for pod in state.pods}
+            own = (it for it in state.pods if it["metadata"]["namespace"] in self._namespaces)
+            pods = {pod["status"].get("podIP"): pod for pod in own}
             for network in self._place.folder.glob(_NETWORKS):
                 if pod := pods.get(self._address(network)):
                     self._write(network, state.rules(pod, self._place.address, self.resolving))
@@ -208,11 +209,11 @@ def _within(network: Path, *command: str, text: str = "") -> str:
 
 
 @contextmanager
-def enforced(cluster: Cluster) -> Iterator[Enforcer]:
-    """Enforce the policies of a cluster that was built here; those that come later, too."""
+def enforced(cluster: Cluster, namespaces: Collection[str]) -> Iterator[Enforcer]:
+    """Enforce policies in a cluster that was built here; those that come later, too."""
     if cluster.driver != "machine":
         pytest.skip("policies are enforced in the cluster that is built here only")
-    enforcer = Enforcer(Place(int(cluster.kubeconfig.parent.name)))
+    enforcer = Enforcer(Place(int(cluster.kubeconfig.parent.name)), namespaces)
     thread = threading.Thread(target=enforcer.follow)
     thread.start()
     try:

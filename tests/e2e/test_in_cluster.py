@@ -341,6 +341,11 @@ class Team(NamedTuple):
     prometheus: Pod
 
 
+def namespaces_of_team(namespace: str) -> tuple[str, str, str]:
+    """Return that of server and controller, and those of the pods beside them."""
+    return namespace, f"{namespace[-30:]}-other", f"{namespace[-30:]}-monitoring"
+
+
 @contextmanager
 def team(sky: Command, kubectl: Command, namespace: str, image: str) -> Iterator[Team]:
     """Install what a team has, and start the pods beside it, two of them in other namespaces."""
@@ -351,7 +356,7 @@ def team(sky: Command, kubectl: Command, namespace: str, image: str) -> Iterator
     leading = eventually(lambda: leader(sky, namespace, 1), seconds=90)
     selector = "app.kubernetes.io/name=kubectl-sky-api"
     (server,) = kubectl.json("get", "pods", "-l", selector)["items"]
-    names = (f"{namespace[-30:]}-other", f"{namespace[-30:]}-monitoring")
+    _, *names = namespaces_of_team(namespace)
     try:
         for name in names:
             assert kubectl("create", "namespace", name).returncode == 0
@@ -380,7 +385,7 @@ def test_in_cluster_policies_let_server_and_controller_work_and_nothing_else_pas
     cluster: Cluster,
 ) -> None:
     with ExitStack() as stack:
-        with policies.enforced(cluster) as enforcer:
+        with policies.enforced(cluster, namespaces_of_team(namespace)) as enforcer:
             pods = stack.enter_context(team(sky, kubectl, namespace, image))
             service = f"http://kubectl-sky-api.{namespace}.svc"
             health, outside = pods.controller.url(8080, "/healthz"), pods.stranger.url(9000)
@@ -405,7 +410,7 @@ def test_in_cluster_policies_of_oidc_and_metrics_let_in_proxy_and_prometheus_onl
     sky: Command, kubectl: Command, namespace: str, image: str, cluster: Cluster
 ) -> None:
     with ExitStack() as stack:
-        with policies.enforced(cluster) as enforcer:
+        with policies.enforced(cluster, namespaces_of_team(namespace)) as enforcer:
             pods = stack.enter_context(team(sky, kubectl, namespace, image))
             where = (namespace, pods.prometheus.namespace)
             text = policies_of_team(kubectl, sky.folder, *where)

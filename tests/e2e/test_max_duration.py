@@ -4,6 +4,7 @@ import pytest
 
 from tests.e2e.command import Command
 from tests.e2e.support import failure_texts
+from tests.polling import eventually
 
 LATE = """
 name: late
@@ -27,9 +28,12 @@ def test_max_duration_of_two_nodes_fails_task_in_the_words_of_the_user(
     texts = failure_texts(sky, "late0001")
     assert all(CAUSE in text for text in texts.values()), texts
     assert "longer max_duration" in texts["doctor"]
-    assert {node["reason"] for node in sky.json("status", "late0001")["metadata"]["nodes"]} == {
-        "DeadlineExceeded"
-    }
+
+    def reasons() -> set[str]:
+        return {node["reason"] for node in sky.json("status", "late0001")["metadata"]["nodes"]}
+
+    # Kubernetes deletes the pods first, and tells a moment later that the Job has failed.
+    eventually(lambda: reasons() == {"DeadlineExceeded"})
 
 
 def test_max_duration_of_array_is_that_of_each_task(sky: Command) -> None:

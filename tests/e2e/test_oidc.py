@@ -15,7 +15,7 @@ import yaml
 
 pytest.importorskip("playwright", reason="make test-all installs it")
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Error, Page, expect, sync_playwright
 
 from tests.cluster import golang
 from tests.cluster.components import AUTHENTICATION, trusting
@@ -176,7 +176,11 @@ def test_proxy_without_a_good_token_answers_programs_in_json(site: Site, token: 
 
 def opened(page: Page, url: str) -> bool:
     """Open the page; Chromium gives up when another cluster of the tests changes the network."""
-    page.goto(url)
+    try:
+        page.goto(url)
+    except Error as error:
+        assert "ERR_NETWORK_CHANGED" not in str(error)  # which `eventually` tries again
+        raise
     expect(page.get_by_text(f"Logged in as {ALICE}")).to_be_visible(timeout=20_000)
     return True
 
