@@ -29,8 +29,8 @@ def test_max_duration_of_two_nodes_fails_task_in_the_words_of_the_user(
     assert all(CAUSE in text for text in texts.values()), texts
     assert "longer max_duration" in texts["doctor"]
 
-    def reasons() -> set[str]:
-        return {node["reason"] for node in sky.json("status", "late0001")["metadata"]["nodes"]}
+    def reasons() -> set[str | None]:
+        return {node.get("reason") for node in sky.json("status", "late0001")["metadata"]["nodes"]}
 
     # Kubernetes deletes the pods first, and tells a moment later that the Job has failed.
     eventually(lambda: reasons() == {"DeadlineExceeded"})
