@@ -689,6 +689,7 @@ def test_namespace_of_a_link_or_of_the_header_is_that_of_every_page(
     page.get_by_role("button", name="Submit", exact=True).click()
     expect(page.locator(".heading .badge")).to_have_text("completed")
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Tasks").click()
+    expect(page.get_by_role("heading", name="Tasks", exact=True)).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="ring")).to_be_visible()
     open_page(page, f"/tasks?namespace={namespace}")
     expect(page.get_by_label("Namespace", exact=True)).to_have_value(namespace)
