@@ -3,26 +3,25 @@
 import json
 import subprocess
 import urllib.request
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
 pytest.importorskip("playwright", reason="make test-all installs it")
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from tests.cluster import golang
 from tests.cluster.components import AUTHENTICATION, trusting
 from tests.cluster.issuer import CLIENT, Issuer
-from tests.cluster.packages import require
 from tests.cluster.rest_server import RestServer
 from tests.cluster.target import Cluster
+from tests.e2e.browser import isolated_browser
 from tests.e2e.command import ROOT, Command
 from tests.polling import eventually
 from tests.ports import free_port
@@ -136,46 +135,14 @@ def site(cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-# A browser in a network namespace, whose ports lead to those of the machine: in the machine's own,
-# Chromium gives up its connections whenever a pod begins or ends.
-BROWSER = """\
-#!/bin/sh
-exec unshare --net --pid --fork --kill-child --mount-proc sh -c '
-  ip link set lo up
-  for port in {ports}; do
-    socat TCP-LISTEN:$port,bind=127.0.0.1,fork,reuseaddr UNIX-CONNECT:{folder}/$port &
-  done
-  exec chromium "$@"' sh "$@"
-"""
-
-
-@contextmanager
-def isolated_browser(urls: Iterable[str], folder: Path) -> Iterator[Path]:
-    """Yield a program that runs the browser where only these URLs are reached."""
-    ports = [urlsplit(url).port for url in urls]
-    program = folder / "browser"
-    program.write_text(BROWSER.format(ports=" ".join(map(str, ports)), folder=folder))
-    program.chmod(0o755)
-    with ExitStack() as stack:
-        for port in ports:
-            ways = f"UNIX-LISTEN:{folder}/{port},fork", f"TCP:127.0.0.1:{port}"
-            stack.callback(stack.enter_context(subprocess.Popen(["socat", *ways])).terminate)
-        yield program
-
-
 @pytest.fixture
 def page(site: Site, tmp_path: Path) -> Iterator[Page]:
     """The browser of alice."""
-    require("chromium")
-    urls = site.url, site.issuer.url
-    with isolated_browser(urls, tmp_path) as program, sync_playwright() as playwright:
-        options = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = playwright.chromium.launch(executable_path=program, args=options)
+    with isolated_browser((site.url, site.issuer.url), tmp_path) as browser:
         page = browser.new_context(ignore_https_errors=True).new_page()
         expect.set_options(timeout=60_000)
         page.context.set_default_timeout(60_000)
         yield page
-        browser.close()
 
 
 def test_proxy_passes_tokens_of_programs_that_the_api_server_accepts(

@@ -14,12 +14,12 @@ import pytest
 
 pytest.importorskip("playwright", reason="make test-all installs it")
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
-from tests.cluster.packages import require
 from tests.cluster.target import Cluster
 from tests.e2e import test_in_cluster
+from tests.e2e.browser import isolated_browser
 from tests.e2e.command import ROOT, Command
 from tests.e2e.test_dashboard import write_file
 
@@ -63,7 +63,6 @@ def change_values(overlay: Path, image: str, port: str) -> None:
 def test_team_documented_commands_lead_to_first_task_of_user(
     environment: dict[str, str], kubectl: Command, image: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    require("chromium")
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
     shell = Command(("sh", "-euc"), environment, tmp_path)
     jsonpath = "jsonpath={.ports[0].port}"
@@ -81,17 +80,11 @@ def test_team_documented_commands_lead_to_first_task_of_user(
         in_namespace = Command(
             (*kubectl.program, "-n", CONTROLLERS_NAMESPACE), environment, tmp_path
         )
-        with (
-            test_in_cluster.forwarded(in_namespace, environment) as url,
-            sync_playwright() as driver,
-        ):
+        with test_in_cluster.forwarded(in_namespace, environment) as url:
             rule = f"--host-resolver-rules=MAP {HOST}:80 {url.removeprefix('http://')}"
-            browser = driver.chromium.launch(
-                executable_path="/usr/bin/chromium",
-                args=["--no-sandbox", "--disable-dev-shm-usage", rule],
-            )
-            first_task(browser.new_page(viewport={"width": 1280, "height": 760}), cluster)
-            browser.close()
+            with isolated_browser((url,), tmp_path, rule) as browser:
+                page = browser.new_page(viewport={"width": 1280, "height": 760})
+                first_task(page, cluster)
     finally:
         shell("kubectl delete -k deploy/overlays/team --ignore-not-found")
         shell("kubectl sky users remove alice@example.com --yes --force")
