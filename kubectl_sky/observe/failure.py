@@ -39,20 +39,22 @@ def describe(
     death = first_death(task, record)
     lines = list(death.lines) if death else []
     head, title = replace(task, causes={}).note, "its last lines"
-    if death and not node.pod and node.reason != LATE:
+    is_gone = death is not None and not node.pod and node.reason != LATE
+    if not is_gone and node.reason in _PROGRAM_REASONS:
+        lines = lines or node.message.splitlines()
+    own_lines = program_lines(lines)
+    last_lines = "".join(f"\n  {line}" for line in own_lines[-_MAX_LINES:])
+    if death and is_gone:
         head, title = f"{death.name}: {death.end}", f"last lines of its deleted pod {death.pod}"
     else:
-        if node.reason in _PROGRAM_REASONS:
-            lines = lines or node.message.splitlines()
-        message = _cause(node, lines) or verdict or task.causes.get(node.reason, "")
+        known = task.causes.get(node.reason, "")
+        message = _cause(node, lines) or verdict or ("" if known in last_lines else known)
         head = f"{head}: {message}" if message and message not in head else head
-    own_lines = program_lines(lines)
     never_ran = node.exit_code is None and bool(node.pod)
     is_shown = last_shown is not None and last_shown.endswith("".join(lines[-1:]))
     if never_ran or not own_lines or is_shown:
         return head
-    shown = "".join(f"\n  {line}" for line in own_lines[-_MAX_LINES:])
-    return f"{head}; {title}:{shown}"
+    return f"{head}; {title}:{last_lines}"
 
 
 def first_death(task: TaskStatus, record: Evidence | None) -> DeletedPod | None:
@@ -101,9 +103,20 @@ def missing_command_advice(pod: Object, lines: Sequence[str]) -> str:
 
 def cause(lines: Sequence[str]) -> str:
     """Return the line that most likely names the cause: the last error, or else the last line."""
-    candidates = [line.strip() for line in program_lines(lines) if not _ADVICE.match(line.strip())]
-    errors = [line for line in candidates if _CAUSE.search(line)]
-    return (errors or candidates or [""])[-1][:_MAX_CAUSE]
+    return last_error(lines) or _last(_candidates(lines))
+
+
+def last_error(lines: Sequence[str]) -> str:
+    """Return the last line of a program that names an error; empty if none does."""
+    return _last([line for line in _candidates(lines) if _CAUSE.search(line)])
+
+
+def _candidates(lines: Sequence[str]) -> list[str]:
+    return [line.strip() for line in program_lines(lines) if not _ADVICE.match(line.strip())]
+
+
+def _last(lines: Sequence[str]) -> str:
+    return lines[-1][:_MAX_CAUSE] if lines else ""
 
 
 def _cause(node: NodeStatus, lines: Sequence[str]) -> str:

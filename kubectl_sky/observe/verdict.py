@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
+from kubectl_sky.observe.failure import last_error
 from kubectl_sky.observe.findings import Cause, Rule, Stage, diagnose, find_cause
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
 from kubectl_sky.observe.nodes import NodeStatus, Object, State
@@ -145,8 +146,9 @@ def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
             rules = _LOGGED if node is failure else _NOT_STARTED
             objects = {kinds.POD.kind: (pod,)}
             snapshot = TaskSnapshot(task.id, task.namespace, objects, logs, task)
-            if findings := diagnose(snapshot, rules):
-                causes[reason] = findings[0].headline
+            findings = diagnose(snapshot, rules)
+            if text := findings[0].headline if findings else last_error(logs.get(node.index, ())):
+                causes[reason] = text
     return replace(task, causes={**task.causes, **causes}) if causes else task
 
 

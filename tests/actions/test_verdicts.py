@@ -92,19 +92,24 @@ def fail_to_pull(api: FakeCluster, pod: str) -> None:
     api.change(kinds.POD, pod, status={"phase": "Pending", "containerStatuses": containers})
 
 
-def fail_in_python(api: FakeCluster, pod: str) -> None:
+def fail_after(log: str) -> Callable[[FakeCluster, str], None]:
     """Let a pod fail; its termination message is the end of its log."""
-    api.finish(JOB, 1, message=f"Traceback:\n{NO_TORCH.decode()}")
+    return lambda api, pod: api.finish(JOB, 1, message=log)
 
 
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
         (fail_to_pull, 'the cluster node cannot reach the registry of image "x:1": no such host'),
-        (fail_in_python, 'exit code 1: Python module "torch" not found'),
+        (
+            fail_after(f"Traceback:\n{NO_TORCH.decode()}"),
+            'exit code 1: Python module "torch" not found',
+        ),
+        (fail_after("ValueError: no rank\nepoch 2\n"), "exit code 1: ValueError: no rank"),
+        (fail_after("epoch 1\nepoch 2\n"), "exit code 1"),
     ],
 )
-def test_list_pod_with_a_known_problem_has_the_words_of_doctor_without_more_requests(
+def test_list_pod_with_a_problem_has_its_cause_without_more_requests(
     run: Run,
     api: FakeCluster,
     send: Submitter,
