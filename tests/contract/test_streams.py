@@ -107,10 +107,10 @@ def test_lines_dead_connection_is_reopened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As behind a load balancer that dropped the connection; long silences are no failures."""
-    monkeypatch.setattr(tails, "_SILENCE_SECONDS", 1.0)
-    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 5.0)  # a busy machine opens streams late
+    monkeypatch.setattr(tails, "_SILENCE_SECONDS", 2.0)
+    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 12.0)  # a busy machine opens streams late
     monkeypatch.setattr(backoff, "_STABLE_SECONDS", 0.5)
-    source = run_pod(session, namespace, "sleep 9; echo one; sleep 3; echo two")
+    source = run_pod(session, namespace, "sleep 15; echo one; sleep 3; echo two")
     frozen = threading.Timer(2, proxy.freeze)
     frozen.start()
     printed = texts(lines(cut_session, source, LogOptions(follow=True, tail=0)))
