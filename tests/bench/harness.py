@@ -23,7 +23,7 @@ from tests.cluster.target import Cluster
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "scale.md"
-COMPARED = ("s", "min to max", "processor s", "MB", "lines", "ratio")
+COMPARED = ("s", "min-max", "processor s", "MB", "lines", "ratio")
 _ONCE = Path(__file__).with_name("once.py")
 _STERN = ROOT / "tests" / "cluster" / "modules" / "stern"
 
@@ -159,7 +159,7 @@ def compared(line: str, runs: Sequence[Run], divisor: float) -> Sequence[str]:
     return (
         f"`{line}`",
         f"{median(runs):.3g}",
-        f"{min(seconds):.3g} to {max(seconds):.3g}",
+        f"{min(seconds):.3g}-{max(seconds):.3g}",
         f"{statistics.median(run.processor for run in runs):.2g}",
         f"{max(run.megabytes for run in runs):.0f}",
         f"{runs[0].lines:,}",
