@@ -3,7 +3,7 @@
 import importlib
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -182,6 +182,9 @@ class Group(click.Group):
                 ctx.meta[_LEADING] = [*ctx.meta.get(_LEADING, ()), *kept]
                 refused = [flag for flag in arguments.flags if flag[0] not in shared]
                 args = [*(word for flag in refused for word in flag), *arguments.others]
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            output.out(ctx.get_help())  # on stdout, and no error: as in kubectl
+            ctx.exit()
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -190,8 +193,9 @@ class Group(click.Group):
         """Find the command; for a verb of SkyPilot, say what it is here."""
         try:
             return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise _unknown_command(ctx, args) or error from None
+        except click.NoSuchCommand as error:
+            message = unknown(ctx, error.command_name, self.commands)
+            raise _unknown_command(ctx, args) or click.UsageError(message, ctx) from None
 
 
 def _refuse_options_of_program(
@@ -220,6 +224,13 @@ def takes(command: click.Command, ctx: click.Context, words: Sequence[str]) -> b
 
 def _path(ctx: click.Context) -> list[str]:
     return ctx.command_path.removeprefix(ctx.find_root().command_path).split()
+
+
+def unknown(ctx: click.Context, name: str, names: Iterable[str]) -> str:
+    """Say that a command does not exist, and which one is similar."""
+    similar = get_close_matches(name, [*names], n=1)
+    hint = f"; did you mean `{ctx.command_path} {similar[0]}`?" if similar else ""
+    return f'unknown command "{" ".join([*_path(ctx), name])}"{hint}'
 
 
 def _unknown_command(ctx: click.Context, words: Sequence[str]) -> click.UsageError | None:

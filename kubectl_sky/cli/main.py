@@ -3,7 +3,6 @@
 Each error becomes one line and an exit code.
 """
 
-import difflib
 import errno
 import gc
 import importlib
@@ -150,13 +149,11 @@ class Commands(commands.Group):
             raise click.UsageError(f'unknown command "help"; use `{command} --help`', ctx)
         from kubectl_sky.cli import skypilot
 
-        similar = difflib.get_close_matches(name, COMMANDS, n=1)
-        hint = f"; did you mean `{ctx.command_path} {similar[0]}`?" if similar else ""
         submit = self.get_command(ctx, "submit")
         assert submit
         takes = partial(commands.takes, submit, ctx)
-        message = skypilot.verb(args, submit_takes=takes) or f'unknown command "{name}"{hint}'
-        raise click.UsageError(message, ctx)
+        message = skypilot.verb(args, submit_takes=takes)
+        raise click.UsageError(message or commands.unknown(ctx, name, COMMANDS), ctx)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; click itself would write an empty line after Ctrl-C, also to a file."""
@@ -287,6 +284,7 @@ def _prepare_streams() -> None:
 def _usage_error(error: click.ClickException) -> UserError:
     message = plain(error.format_message()).rstrip(".")  # it quotes arguments
     message = re.sub(r"\. \(?Did you mean (.*\?)\)?$", r"; did you mean \1", message)
+    message = re.sub(r"a valid integer( range)?$", "a whole number", message)
     context = getattr(error, "ctx", None)
     hint = f"run `{context.command_path} --help` for options and examples" if context else ""
     return UserError(message[:1].lower() + message[1:], hint)

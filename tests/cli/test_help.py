@@ -87,6 +87,22 @@ def test_unknown_command_suggests_similar_command(words: str, advice: str) -> No
     assert f'unknown command "{words.split()[0]}"{advice}' in done.output
 
 
+def test_unknown_command_of_group_is_named_with_group() -> None:
+    done = CliRunner().invoke(sky, ["volumes", "lst"], prog_name="kubectl sky")
+    assert done.exit_code == 2
+    advice = "did you mean `kubectl sky volumes list`?"
+    assert f'unknown command "volumes lst"; {advice}' in done.output
+
+
+@pytest.mark.parametrize("words", ["", "volumes", "serve -n team"])
+def test_group_without_command_prints_help_on_stdout(
+    capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    code = main(words.split())
+    out, err = capsys.readouterr()
+    assert (code, out.startswith("Usage: "), err) == (0, True, "")
+
+
 def test_unknown_command_with_escape_codes_is_shown_without_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
