@@ -82,7 +82,8 @@ class Text(click.types.StringParamType):
             for word, text in _candidates(source, ctx.params)
             if word.startswith(incomplete) and word not in used and _SAFE.fullmatch(word)
         ]
-        return [*items, CompletionItem(incomplete, type="file")] if paths else items
+        # The script of bash drops what comes before a file.
+        return [CompletionItem(incomplete, type="file"), *items] if paths else items
 
 
 def _fields(incomplete: str, root: str) -> "list[CompletionItem]":

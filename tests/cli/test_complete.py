@@ -104,7 +104,7 @@ def test_complete_name_asks_cluster(
 def test_complete_prefix_and_given_tasks_are_respected() -> None:
     assert words("logs", "t") == ["train", "test"]
     assert words("stop", "train", "t") == ["test"]
-    assert words("cp", "tr") == ["train:", "tr"]
+    assert words("cp", "tr") == ["tr", "train:"], "bash drops what comes before a file"
 
 
 def test_complete_unsafe_names_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
