@@ -204,7 +204,9 @@ def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) 
     flag = f" -n {namespace}" if namespace else ""
     hint = f"run `kubectl sky doctor{flag}` to see all missing rights, or ask a cluster admin"
     extra = "serve" if resource in _OF_SERVICES else "cluster" if resource == "nodes" else ""
-    if extra:
+    if not namespace and extra != "cluster":  # doctor shows the rights in a namespace
+        hint = "name a namespace with -n, or ask a cluster admin"
+    elif extra:
         role = f"kubectl sky doctor{flag} --role --with {extra}"
         hint = f"ask a cluster admin to apply what `{role}` prints"
     if namespace == "default":  # often that of a kubeconfig without one

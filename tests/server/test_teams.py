@@ -235,6 +235,7 @@ def test_tasks_controller_leads_while_its_lease_is_live(
 def test_forbidden_in_default_says_how_to_set_the_namespace(namespace: str | None) -> None:
     hint = lacks_permission("you", "list", "jobs.batch", namespace).hint
     assert ("kubectl config set-context --current" in hint) == (namespace == "default")
+    assert ("kubectl sky doctor" in hint) == (namespace is not None), "it shows one namespace"
 
 
 def test_quotas_and_events_are_those_of_the_namespace(
