@@ -44,7 +44,8 @@ class SkyError(Exception):
     without_prefix = False  # whether to print the message without the prefix "error: "
 
     def __init__(self, what: str, hint: str = "") -> None:
-        separator = "\nhint: " if "\n" in what else "; "  # a task's last lines are not ours
+        is_quote = "\n" in what or self.exit_code == TaskFailed.exit_code  # of a program
+        separator = "\nhint: " if is_quote else "; "
         super().__init__(f"{what}{separator}{hint}" if hint else what)
         self.what = what
         self.hint = hint

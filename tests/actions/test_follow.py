@@ -273,6 +273,7 @@ def test_follow_missing_command_offers_an_image(
     with pytest.raises(TaskFailed) as caught:
         send(HELLO + image, follow=True)
     assert caught.value.hint.startswith(hint)
+    assert str(caught.value).endswith(f"\nhint: {caught.value.hint}")
 
 
 def test_follow_without_right_to_patch_keeps_remaining_nodes(
