@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from kubectl_sky import __version__
+from kubectl_sky.observe.difference import BlockDumper
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.tasks import describe
 
@@ -53,7 +54,7 @@ def _without_secrets(text: str) -> str:
         envs = document.get("envs") if isinstance(document, dict) else None
         if isinstance(envs, dict):
             envs |= {name: _REDACTED for name in envs if _SECRET.search(str(name))}
-    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+    return yaml.dump_all(documents, Dumper=BlockDumper, sort_keys=False, allow_unicode=True)
 
 
 def _fenced(text: str) -> str:

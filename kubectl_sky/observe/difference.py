@@ -319,21 +319,21 @@ def _hide(value: Any, other: Any, side: str) -> Any:
     }
 
 
-class _Dumper(yaml.CSafeDumper):
+class BlockDumper(yaml.CSafeDumper):
     """Writes texts of several lines as blocks."""
 
 
-def _represent(dumper: _Dumper, text: str) -> yaml.Node:
+def _represent(dumper: BlockDumper, text: str) -> yaml.Node:
     return dumper.represent_scalar(
         "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
     )
 
 
-_Dumper.add_representer(str, _represent)
+BlockDumper.add_representer(str, _represent)
 
 
 def _text(item: Object | None) -> str:
     if item is None:
         return ""
-    text: str = yaml.dump(item, Dumper=_Dumper, allow_unicode=True, width=1000)
+    text: str = yaml.dump(item, Dumper=BlockDumper, allow_unicode=True, width=1000)
     return text

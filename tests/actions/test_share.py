@@ -23,6 +23,11 @@ def test_share_has_verdict_events_file_and_versions_without_secrets(
     assert "abcd" not in out and "efgh" not in out
 
 
+def test_share_shows_script_as_it_was_written(run: Run, send: Submitter) -> None:
+    send("name: train\nrun: |\n  echo one\n  echo two\n")
+    assert "\nrun: |\n  echo one\n  echo two\n```\n" in run("doctor", ID, "--share")[1]
+
+
 def test_share_without_task_or_with_format_is_refused(run: Run) -> None:
     assert run("doctor", "--share")[0] == run("doctor", ID, "--share", "-o", "json")[0] == 2
 
