@@ -20,6 +20,7 @@ from kubectl_sky.errors import (
     UnknownName,
     Unreachable,
     UserError,
+    did_you_mean,
 )
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.difference import Difference, differences
@@ -219,7 +220,8 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
     of_user = f" (owner: {scope.user.name})" if scope.user else ""
     raise UnknownName(
         f'volume "{text}" not found{of_user}',
-        "run `kubectl sky volumes list` to see your volumes",
+        did_you_mean(text, {volume.name for volume in candidates})
+        + "run `kubectl sky volumes list` to see your volumes",
     )
 
 

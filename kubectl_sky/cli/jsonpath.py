@@ -45,7 +45,7 @@ def columns(value: Any, spec: str) -> tuple[list[str], list[list[str]]]:
         name, colon, path = column.partition(":")
         if not (name.strip() and colon and path.strip("{} ")):
             raise UserError(
-                f"custom-columns: {column}: not of the form NAME:PATH",
+                f'custom-columns: "{column}" is not of the form NAME:PATH',
                 "such as custom-columns=ID:.task_id,NAME:.name",
             )
         header.append(name.strip())

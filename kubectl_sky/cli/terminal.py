@@ -93,7 +93,8 @@ class RankDifferences(Printer):
         if lines := differing(self._lines, self._stamped):
             self._printer(lines, True)
         elif self._lines:
-            output.note("all ranks have the same lines")
+            ranks = {origin.rank for origin, _ in self._lines}
+            output.note("all ranks have the same lines" if len(ranks) > 1 else "only one rank")
 
 
 def _file(origin: Origin) -> str:

@@ -73,8 +73,9 @@ class Forwarder:
         optional = "localhost" in addresses and len(failures) < len(addresses_to_bind)
         if failures and not (optional and failures[0][0] == _LOCALHOST[1]):
             name, failed = failures[0]
+            reason = (failed.strerror or "").partition(" (while ")[0].lower()
             raise UserError(
-                f"cannot listen on {name} port {pair.local}: {(failed.strerror or '').lower()}",
+                f"cannot listen on {name} port {pair.local}: {reason}",
                 f"choose another port: :{pair.remote} picks a free port",
             )
 

@@ -81,7 +81,7 @@ def _bind(listener: Listener) -> socket.socket:
             (listener.host, listener.port), family=family, backlog=1024, reuse_port=False
         )
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = (error.strerror or str(error)).partition(" (while ")[0]  # and Python's address
         what = f"cannot listen on {listener.host}:{listener.port}: {reason.lower()}"
         raise UserError(what, "choose another port with --port") from None
 

@@ -58,3 +58,4 @@ def test_logs_diff_ranks_of_equal_ranks_says_so(
         api.log(api.start(f"train-{ID}-node-{rank}"), b"begin\n")
         api.finish(f"train-{ID}-node-{rank}")
     assert run("logs", ID, "--diff-ranks") == (0, "", "all ranks have the same lines\n")
+    assert run("logs", ID, "--diff-ranks", "--rank", "1") == (0, "", "only one rank\n")

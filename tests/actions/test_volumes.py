@@ -88,6 +88,7 @@ def test_volumes_list_shows_plain_bytes_in_a_unit(run: Run) -> None:
         ("delete notes", "stdin is not a terminal"),
         ("delete notes", "confirm with --yes"),
         ("delete nothing --force", 'volume "nothing" not found (owner: alice)'),
+        ("delete nots --force", 'did you mean "notes"?'),
         ("delete notes --force --user someone", 'volume "notes" not found (owner: someone)'),
         ("create notes 1Gi", 'volume "notes" already exists: {id}, 1Gi'),
     ],

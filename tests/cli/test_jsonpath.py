@@ -64,5 +64,5 @@ def test_columns_of_object_have_one_row() -> None:
 
 @pytest.mark.parametrize("spec", ["", "ID", "ID:", ":.id", "ID:.id,", "ID:{}"])
 def test_columns_invalid_spec_is_user_error(spec: str) -> None:
-    with pytest.raises(UserError, match="not of the form NAME:PATH"):
+    with pytest.raises(UserError, match=r'".*" is not of the form NAME:PATH'):
         columns({"kind": "Task"}, spec)

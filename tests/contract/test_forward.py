@@ -204,7 +204,9 @@ def test_forward_local_port_in_use_is_user_error(session: Session) -> None:
     # it listens on the other addresses of "localhost" until it is closed
     with socket.create_server(("127.0.0.1", 0)) as other, contextlib.closing(forwarder):
         port = other.getsockname()[1]
-        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1 port {port}: address al"):
+        with pytest.raises(
+            UserError, match=f"cannot listen on 127.0.0.1 port {port}: address already in use;"
+        ):
             list(forwarder.listen(["localhost"], PortPair(port, 80)))
         with pytest.raises(UserError, match="not an address of this machine"):
             list(forwarder.listen(["no such name"], PortPair(port, 80)))
