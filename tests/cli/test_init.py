@@ -203,6 +203,7 @@ def test_init_every_example_has_all_that_it_names(folder: Path, name: str) -> No
 
 def test_init_list_shows_examples(folder: Path) -> None:
     assert re.search("^pytorch-ddp +PyTorch's", run("--list").output, re.MULTILINE)
+    assert all(text for _, text in gallery.list_examples().values())
     assert "several examples match" in str(run("--example", "vllm").exception)
     assert "there is no example" in str(run("--example", "nothing").exception)
     wrong = run("--example", "mulit-node").exception
