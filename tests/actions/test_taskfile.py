@@ -44,7 +44,12 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
         ),
         (".sky.yaml", "SkyPilot's settings, not a task file; its kubernetes: belongs"),
         ("helo.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
-        ("far.yaml", "no such file or directory"),
+        ("otter", 'no such file or directory; did you mean "other.yml"?'),
+        ("ten.yml", "no such file or directory"),
+        (
+            "https://example.com/task.yaml",
+            "directory; download it: curl -L URL | kubectl sky submit -",
+        ),
         ("", "is a directory; name a task file in it: hello.yaml, other.yml"),
     ],
 )
@@ -58,6 +63,7 @@ def test_read_documents_other_path_error_names_what_may_be_meant(
         read_documents(str(Path(path)), io.BytesIO())
     (problem,) = error.value.problems
     assert message in str(problem)
+    assert ("did you mean" in problem.hint) == ("did you mean" in message)
     assert bool(problem.hint) == (";" in message)
 
 
