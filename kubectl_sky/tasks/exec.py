@@ -15,6 +15,7 @@ from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
 from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # maximum number of parallel programs
@@ -89,8 +90,7 @@ def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:
     for candidate in task.nodes:
         if candidate.index == rank:
             return _require_running(task, candidate)
-    last = max(candidate.index for candidate in task.nodes)
-    raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
+    raise find.unknown_rank(task, rank)
 
 
 def _require_running(task: TaskStatus, node: NodeStatus) -> NodeStatus:

@@ -293,6 +293,13 @@ def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> U
     return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
 
 
+def unknown_rank(task: TaskStatus, rank: int) -> UserError:
+    """Return the error of a rank that a task does not have."""
+    last = max(node.index for node in task.nodes)
+    hint = f"it has ranks 0 to {last}" if last else "it has one node, of rank 0"
+    return UserError(f"task {task.id} has no rank {rank}", hint)
+
+
 def whole(_: Kind) -> None:
     """Read all fields of a kind."""
 

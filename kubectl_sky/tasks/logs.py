@@ -19,13 +19,13 @@ from kubectl_sky.cluster.streams import (
     LogSource,
     has_terminated,
 )
-from kubectl_sky.errors import Interrupted, SkyError, UserError
+from kubectl_sky.errors import Interrupted, SkyError
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, Object
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
-from kubectl_sky.tasks import stop
+from kubectl_sky.tasks import find, stop
 from kubectl_sky.tasks.pending import StartReporter
 from kubectl_sky.tasks.pipeline import Leadership
 from kubectl_sky.tasks.ui import UI
@@ -239,9 +239,7 @@ def _origin(task: TaskStatus, source: LogSource) -> Origin:
 def _check_ranks(task: TaskStatus, request: LogRequest) -> None:
     unknown = sorted(set(request.ranks) - {node.index for node in task.nodes})
     if unknown:
-        raise UserError(
-            f"task {task.id} has no rank {unknown[0]}", f"it has ranks 0 to {task.num_nodes - 1}"
-        )
+        raise find.unknown_rank(task, unknown[0])
 
 
 class TaskFollower:

@@ -110,8 +110,7 @@ def forward(
 def _pod_of_rank(task: TaskStatus, rank: int) -> str:
     match = next((node for node in task.nodes if node.index == rank), None)
     if match is None:
-        last = max(node.index for node in task.nodes)
-        raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
+        raise find.unknown_rank(task, rank)
     if match.state.ended:
         raise UserError(
             f"{match.name} of task {task.id} has finished", f"see `kubectl sky status {task.id}`"

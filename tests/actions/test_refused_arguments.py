@@ -148,7 +148,7 @@ def test_nodes_and_containers_that_a_task_lacks_are_refused(
     for command in (("exec", ID, "--rank", "4", "--", "true"), ("logs", ID, "--rank", "4")):
         code, _, err = run(*command)
         assert code == 2
-        assert "has no rank 4\nhint: it has ranks 0 to 0" in err
+        assert "has no rank 4\nhint: it has one node, of rank 0" in err
     code, _, err = run("exec", ID, "--all-ranks", "-i", "--", "true")
     assert (code, "--all-ranks cannot be combined with" in err) == (2, True)
     assert run("exec", "absent01", "--", "true")[0] == 2
