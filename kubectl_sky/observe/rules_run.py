@@ -2,7 +2,12 @@
 
 from collections.abc import Mapping
 
-from kubectl_sky.observe.failure import cause, missing_command_advice, program_lines
+from kubectl_sky.observe.failure import (
+    cause,
+    last_error,
+    missing_command_advice,
+    program_lines,
+)
 from kubectl_sky.observe.findings import SEE_LOGS, Rule, Stage
 from kubectl_sky.observe.nodes import (
     HELD,
@@ -33,11 +38,18 @@ def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     return {"lines": f"; last lines: {text[-300:]}" if text else ""}
 
 
+def _error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    """Return the error that the log names last; without one, its last lines."""
+    rank = signal.ranks[0] if signal.ranks else 0
+    error = last_error(snapshot.logs.get(rank, ()) or signal.message.splitlines())
+    return {"error": f": {error}"} if error else _last_lines(snapshot, signal, groups)
+
+
 def _missing_command(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     rank = signal.ranks[0] if signal.ranks else 0
     lines = snapshot.logs.get(rank, ()) or signal.message.splitlines()
     advice = missing_command_advice(snapshot.pods.get(rank, {}), lines)
-    return {**_last_lines(snapshot, signal, groups), "advice": advice}
+    return {**_error(snapshot, signal, groups), "advice": advice}
 
 
 def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -370,7 +382,7 @@ RUN: tuple[Rule, ...] = (
         "command-missing",
         Stage.RUN,
         SignalSource.ENDED,
-        "command not found (exit code 127)||{lines}",
+        "command not found (exit code 127)|{error}|{lines}",
         "{advice}",
         reason=r"\w+ 127",
         detail=_missing_command,
@@ -400,11 +412,14 @@ RUN: tuple[Rule, ...] = (
         "see `kubectl get events -n {namespace}`",
         mere=True,
     ),
-    _ended(
+    Rule(
         "failed",
-        r"\w+ \d+",
-        "{end}||{lines}",
+        Stage.RUN,
+        SignalSource.ENDED,
+        "{end}|{error}|{lines}",
         SEE_LOGS,
+        reason=r"\w+ \d+",
+        detail=_error,
         mere=True,
     ),
     Rule(

@@ -92,6 +92,21 @@ def test_doctor_groups_nodes_by_finding() -> None:
     assert [finding.ranks for finding in found] == [(0, 1), (2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("log", "says"),
+    [
+        (("KeyError: 'lr'", "saved"), "exit code 9: KeyError: 'lr'"),
+        (("epoch 1", "saved"), "exit code 9; last lines: epoch 1 / saved"),
+    ],
+)
+def test_doctor_failure_names_the_last_error_or_the_last_lines(
+    log: tuple[str, ...], says: str
+) -> None:
+    pod = make_pod(phase="Failed", state=terminated(9))
+    snapshot = TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}, {0: log})
+    assert [finding.what for finding in diagnose(snapshot, RULES)] == [says]
+
+
 def test_doctor_unknown_failure_is_reported_beside_known() -> None:
     waiting = {"waiting": {"reason": "InvalidImageName", "message": 'name "X:": bad'}}
     pods = (make_pod(0, "Failed", terminated(9)), make_pod(1, "Pending", waiting))
