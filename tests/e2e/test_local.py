@@ -94,7 +94,8 @@ def test_local_up_and_down_start_stop_and_purge_cluster(sky: Command) -> None:
 
 
 def test_local_up_after_down_keeps_tasks_volumes_and_settings(sky: Command) -> None:
-    up(sky, "--nodes", "2", "--gpus", "A100:8")
+    port = str(free_port())  # no other test takes it meanwhile
+    up(sky, "--nodes", "2", "--gpus", "A100:8", "--port", port)
     before = status(sky)
     inside(sky, "volumes", "create", "notes", "1Gi")
     inside(sky, "submit", "-", "--id", "hello001", stdin=HELLO)
