@@ -162,9 +162,10 @@ def one_line(value: object) -> str:
 
 
 def _explain_unauthorized(refusal: Refusal) -> ClusterError:
-    if refusal.message.startswith(SERVER_PREFIX):
+    if refusal.message.startswith(SERVER_PREFIX):  # its own words, or those about the API server
+        reason = refusal.message.removeprefix(SERVER_PREFIX).removeprefix("unauthorized: ")
         return Unauthorized(
-            f"unauthorized: {refusal.message.removeprefix(SERVER_PREFIX)}",
+            f"unauthorized: {reason}",
             "use a kubeconfig user with a token, or --token: see `kubectl create token --help`",
         )
     if refusal.info.server.lower().startswith("http://"):

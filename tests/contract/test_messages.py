@@ -23,6 +23,11 @@ INFO = RequestInfo("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             "user bob is not entitled to the contained resources: creating jobs in namespace n is",
         ),
         (
+            401,
+            "kubectl-sky: unauthorized: s:2 does not accept the credentials",
+            "unauthorized: s:2 does not accept the credentials",
+        ),
+        (
             500,
             'Internal error occurred: failed calling webhook "check.example.com": failed to call'
             ' webhook: Post "https://x": dial tcp: connect: connection refused',
