@@ -42,7 +42,9 @@ def _hint(path: Path, error: OSError) -> str:
     if error.errno == errno.EFBIG:
         return "is it a task file?"
     folder = path if error.errno == errno.EISDIR else path.parent
-    files = sorted(file.name for file in folder.glob("*") if file.suffix in _TASK_FILES)
+    files = sorted(
+        file.name for file in folder.glob("*") if file.suffix in _TASK_FILES and file.exists()
+    )
     if error.errno == errno.EISDIR:
         named = ", ".join(printable(str(path / file), 200) for file in files[:3])
         return f"name a task file in it{f': {named}' if named else ''}"

@@ -61,7 +61,7 @@ def _name(document: Document, where: Path, value: Data) -> Iterator[Problem]:
     if not isinstance(strategy, str) or strategy.upper() == _NONE:
         return
     if strategy.upper() not in STRATEGIES:
-        message = f"expected one of {', '.join(STRATEGIES)}, got '{printable(strategy)}'"
+        message = f'expected one of {", ".join(STRATEGIES)}, got "{printable(strategy)}"'
         yield document.problem(path, message, schema.closest(strategy, STRATEGIES))
         return
     message = "ignored: there is one cluster, and nowhere else to go"

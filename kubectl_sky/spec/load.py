@@ -171,6 +171,7 @@ _MESSAGES = (
     (r"could not find expected ':'", 'expected "key: value"', "check the indentation"),
     (r"mapping values are not allowed", 'unexpected ":"',
      'check the indentation, or quote a value that contains ": "'),
+    (r"found unexpected ':'", 'unexpected ":"', "put the value in quotes"),
     (r"did not find expected '-' indicator", 'expected another "- item" at this level', ""),
     (r"did not find expected key", "expected a field at this level",
      "check the indentation and the quotes"),

@@ -213,12 +213,12 @@ def port_ranges(value: Data) -> list[tuple[int, int]]:
     for text in filter(None, texts):
         match = _PORT_RANGE.fullmatch(text)
         if not match:
-            raise ValueError(f"{_EXPECTED_PORT}, got '{printable(text)}'")
+            raise ValueError(f'{_EXPECTED_PORT}, got "{printable(text)}"')
         first, last = int(match[1]), int(match[2] or match[1])
         if not 1 <= first <= MAX_PORT or not 1 <= last <= MAX_PORT:
-            raise ValueError(f"a port is from 1 to {MAX_PORT}, got '{text}'")
+            raise ValueError(f'a port is from 1 to {MAX_PORT}, got "{text}"')
         if last < first:
-            raise ValueError(f"the range ends before it begins: '{text}'")
+            raise ValueError(f'the range ends before it begins: "{text}"')
         ranges.append((first, last))
     return ranges
 

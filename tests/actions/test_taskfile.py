@@ -44,6 +44,7 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
         ),
         (".sky.yaml", "SkyPilot's settings, not a task file; its kubernetes: belongs"),
         ("helo.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
+        ("broken.yaml", "no such file or directory"),
         ("otter", 'no such file or directory; did you mean "other.yml"?'),
         ("ten.yml", "no such file or directory"),
         (
@@ -58,6 +59,7 @@ def test_read_documents_other_path_error_names_what_may_be_meant(
 ) -> None:
     for name in ("hello.yaml", "other.yml", "train.py", "notes.txt"):
         (tmp_path / name).write_text("run: x\n")
+    (tmp_path / "broken.yaml").symlink_to("nothing")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidFiles) as error:
         read_documents(str(Path(path)), io.BytesIO())

@@ -66,7 +66,7 @@ WRONG = {
     ),
     "resources: {job_recovery: failovr}": (
         "task.yaml:2:27: resources.job_recovery: expected one of FAILOVER,"
-        " EAGER_NEXT_REGION, none, got 'failovr'; did you mean \"FAILOVER\"?"
+        ' EAGER_NEXT_REGION, none, got "failovr"; did you mean "FAILOVER"?'
     ),
     "resources: {infra: kubernets}": (
         "task.yaml:2:20: resources.infra: expected k8s, k8s/CONTEXT, or a SkyPilot"
@@ -223,10 +223,10 @@ WRONG = {
         " keep one of them"
     ),
     "resources: {ports: [80, 70000]}": (
-        "task.yaml:2:25: resources.ports[1]: a port is from 1 to 65535, got '70000'"
+        'task.yaml:2:25: resources.ports[1]: a port is from 1 to 65535, got "70000"'
     ),
     "resources: {ports: 90-80}": (
-        "task.yaml:2:20: resources.ports: the range ends before it begins: '90-80'"
+        'task.yaml:2:20: resources.ports: the range ends before it begins: "90-80"'
     ),
     "resources: {ports: [80, 8000-8100]}": (
         "task.yaml:2:20: resources.ports: 102 ports; a task's Service has at most 100;"
@@ -252,7 +252,7 @@ WRONG = {
     ),
     "resources: {ports: http}": (
         "task.yaml:2:20: resources.ports: expected a port such as 8080, or a range such as"
-        " \"8080-8090\", got 'http'"
+        ' "8080-8090", got "http"'
     ),
     "file_mounts: {/a: {source: s3://b, type: DATASET_RO}}": (
         "task.yaml:2:36: file_mounts./a.type: means something in the mode MOUNT_CACHED only;"
