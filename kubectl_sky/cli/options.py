@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.cli import output as output_of
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import Interrupted, UserError
 from kubectl_sky.submitting.flags import Overrides
 
 if TYPE_CHECKING:
@@ -529,5 +529,9 @@ def confirm(question: str, flag: str = "--yes") -> None:
     if not sys.stdin.isatty():
         raise UserError(f"{question} (stdin is not a terminal)", f"confirm with {flag}")
     # Names of the cluster may have control characters and line breaks.
-    if not click.confirm(output_of.cell(question), err=True):
+    try:
+        is_confirmed = click.confirm(output_of.cell(question), err=True)
+    except click.Abort:  # which leaves the cursor behind the question
+        raise Interrupted("interrupted") from None
+    if not is_confirmed:
         raise UserError("cancelled")

@@ -14,6 +14,7 @@ from kubectl_sky.cli import http_trace, live, options, output
 from kubectl_sky.cli.live import LiveLine, line
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.cluster.http_trace import LOGGER, REQUESTS
+from kubectl_sky.errors import Interrupted
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.tasks.ui import Waiting
 from tests.polling import eventually
@@ -189,6 +190,18 @@ def test_confirm_question_with_hostile_name_is_one_plain_line(
     monkeypatch.setattr("click.termui.visible_prompt_func", accept)
     options.confirm("Stop evil\x1b[2J\r\nDelete mine?")
     assert prompts == ["Stop evil Delete mine? [y/N]: "]
+
+
+def test_confirm_interrupted_is_not_said_behind_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.termui.visible_prompt_func", interrupt)
+    with pytest.raises(Interrupted, match="interrupted"):  # which begins a new line
+        options.confirm("Stop 2 tasks?")
 
 
 def title_of(screen: Screen) -> list[str]:
