@@ -10,8 +10,8 @@ from kubectl_sky.errors import Refused
 from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, cpus, show
 
 _HINT = (
-    "run `kubectl sky users show` to see what is used; stop a task, request less, or ask a cluster"
-    " admin for a larger quota"
+    "run `kubectl sky users show -n {}` to see what is used; stop a task, request less, or ask a"
+    " cluster admin for a larger quota"
 )
 
 
@@ -66,7 +66,9 @@ def check(
         lines += sorted(_find_exceeded(demand, steps, quota))
         lines += _unset(steps, quota) if limit_ranges is not None else ()
     if lines:
-        raise Refused("\n".join(lines), _HINT)
+        raise Refused(
+            "\n".join(lines), _HINT.format(quotas[0]["metadata"].get("namespace", "default"))
+        )
     pods = [pod for step in steps for pod, _ in step]
     lines = [line for item in limit_ranges or () for line in _violations(demand, pods, item)]
     if lines:

@@ -50,6 +50,14 @@ def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
     return ""
 
 
+def test_check_hint_names_namespace_of_quota() -> None:
+    quota = make_quota({"cpu": "1"})
+    quota["metadata"]["namespace"] = "team"
+    with pytest.raises(Refused) as refused:
+        check(make_demand(), [quota])
+    assert "`kubectl sky users show -n team`" in refused.value.hint
+
+
 @pytest.mark.parametrize(
     ("hard", "message"),
     [
