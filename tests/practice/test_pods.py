@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.practice.machine import Machine, conditions, container, shared
 from tests.practice.world import NS, Json, until
 
@@ -171,7 +172,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         up = pathlib.Path("/test/up").exists() and self.headers["Token"] == "x"
         self.send_response(200 if up else 503)
         self.end_headers()
-http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
+http.server.HTTPServer((os.environ["POD_IP"], int(os.environ["PORT"])), Handler).serve_forever()
 """
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
@@ -183,8 +184,9 @@ async def test_probes_decide_when_container_has_started_and_is_ready(
     request = {"path": "/", "port": "web", "httpHeaders": headers}
     probe = {"httpGet": request, "periodSeconds": 1, "timeoutSeconds": 60, "failureThreshold": 1}
     startup = {**probe, "failureThreshold": 1000}
-    ports = [{"name": "web", "containerPort": 8080}]
-    env = [POD_IP, {"name": "SERVE", "value": SERVE}]
+    port = free_port()
+    ports = [{"name": "web", "containerPort": port}]
+    env = [POD_IP, {"name": "SERVE", "value": SERVE}, {"name": "PORT", "value": str(port)}]
     probes = {"readinessProbe": probe, "startupProbe": startup}
     fields = {**probes, "env": env, "ports": ports, **shared(tmp_path)}
     m.pod("web", 'exec python3 -c "$SERVE"', **fields)
@@ -200,7 +202,8 @@ async def test_probes_decide_when_container_has_started_and_is_ready(
 
 
 async def test_liveness_probe_that_fails_restarts_container(m: Machine) -> None:
-    probe = {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1, "failureThreshold": 2}
+    request = {"path": "/", "port": free_port()}
+    probe = {"httpGet": request, "periodSeconds": 1, "failureThreshold": 2}
     m.pod("dead", "exec sleep 60", restartPolicy="Always", livenessProbe=probe)
     await until(lambda: "Container main failed liveness probe" in m.events("Killing"))
     await until(lambda: m.container("dead")["restartCount"] == 1)
