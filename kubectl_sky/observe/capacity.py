@@ -240,7 +240,10 @@ def _cluster_node(item: Object) -> ClusterNode:
     return ClusterNode(item["metadata"].get("labels") or {}, allocatable, count_models(item))
 
 
-_GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"
+_GPU_LABELS = (
+    "use one of the GPU names that `kubectl sky gpus` shows;"
+    " without any, the device plugin may be missing"
+)
 _LABELS = "see `kubectl get nodes --show-labels`, and change the node selector or affinity"
 
 

@@ -254,7 +254,8 @@ START: tuple[Rule, ...] = (
         "init-failed",
         Stage.START,
         SignalSource.INIT_ENDED,
-        "{about} failed|: {end} {message}",
+        "{about} failed|: {end}{said}",
         "see `kubectl logs -n {namespace} -l task-id={id} --all-containers`",
+        detail=lambda _, signal, __: {"said": f": {signal.message}" if signal.message else ""},
     ),
 )
