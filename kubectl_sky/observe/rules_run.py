@@ -1,6 +1,6 @@
 """Explain why a node failed after it had started."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubectl_sky.observe.failure import (
     cause,
@@ -30,25 +30,27 @@ _NOT_FOUND = ": not found", ": command not found"  # of shells
 _LINES = 3  # log lines at the end of a finding
 
 
-def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+def _log(snapshot: TaskSnapshot, signal: Signal) -> Sequence[str]:
     """Return the last log lines of the node, or else its termination message."""
     rank = signal.ranks[0] if signal.ranks else 0
-    lines = program_lines(snapshot.logs.get(rank, ()) or signal.message.splitlines())
+    return snapshot.logs.get(rank, ()) or signal.message.splitlines()
+
+
+def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    lines = program_lines(_log(snapshot, signal))
     text = " / ".join(line.strip() for line in lines[-_LINES:])
     return {"lines": f"; last lines: {text[-300:]}" if text else ""}
 
 
 def _error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the error that the log names last; without one, its last lines."""
-    rank = signal.ranks[0] if signal.ranks else 0
-    error = last_error(snapshot.logs.get(rank, ()) or signal.message.splitlines())
+    error = last_error(_log(snapshot, signal))
     return {"error": f": {error}"} if error else _last_lines(snapshot, signal, groups)
 
 
 def _missing_command(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     rank = signal.ranks[0] if signal.ranks else 0
-    lines = snapshot.logs.get(rank, ()) or signal.message.splitlines()
-    advice = missing_command_advice(snapshot.pods.get(rank, {}), lines)
+    advice = missing_command_advice(snapshot.pods.get(rank, {}), _log(snapshot, signal))
     return {**_error(snapshot, signal, groups), "advice": advice}
 
 
