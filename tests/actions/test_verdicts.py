@@ -71,20 +71,6 @@ def test_doctor_does_not_take_a_missing_log_for_last_lines(
     assert "exit code 3" in out and "last lines" not in out
 
 
-def test_list_unschedulable_task_has_the_words_of_doctor_without_more_requests(
-    run: Run, api: FakeCluster, send: Submitter
-) -> None:
-    send(HELLO)
-    pod = api.start(JOB)
-    before = len(api.requests)
-    run("list")
-    requests = len(api.requests) - before
-    lack_volume(api, pod)
-    before = len(api.requests)
-    assert 'node-0: PVC "x" not found in namespace "default"' in run("list")[1]
-    assert len(api.requests) - before == requests
-
-
 def fail_to_pull(api: FakeCluster, pod: str) -> None:
     message = 'Back-off pulling image "x:1": ErrImagePull: dial tcp: lookup x: no such host'
     state = {"waiting": {"reason": "ImagePullBackOff", "message": message}}
@@ -100,6 +86,7 @@ def fail_after(log: str) -> Callable[[FakeCluster, str], None]:
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
+        (lack_volume, 'PVC "x" not found in namespace "default"'),
         (fail_to_pull, 'the cluster node cannot reach the registry of image "x:1": no such host'),
         (
             fail_after(f"Traceback:\n{NO_TORCH.decode()}"),
