@@ -92,6 +92,10 @@ class Cause(Finding, frozen=True):
     source: SignalSource = SignalSource.NODE
     mere: bool = False  # dropped if another finding explains the same nodes
 
+    def __repr__(self) -> str:
+        """Return what a Python shell shows."""
+        return f"<Cause {self.what}; next: {self.then}>"
+
     def cause(self, num_nodes: int) -> str:
         """What is wrong, and in a task of several nodes on which of them."""
         return f"{spans(self.ranks)}: {self.what}" if self.ranks and num_nodes > 1 else self.what

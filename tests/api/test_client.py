@@ -287,6 +287,7 @@ def test_doctor_explains_task_and_stage_of_pipeline_and_checks_cluster(
     verdict = client.doctor(ID)
     assert "torch" in verdict.summary
     assert repr(verdict) == f"<Diagnosis {verdict.headline}>"
+    assert repr(verdict.cause).endswith("next: install it in setup, or use an image that has it>")
     submission = client.submit(Task.from_yaml(PIPELINE))
     assert client.doctor(submission.id).task.id == submission.task_ids[0]
     assert client.doctor().namespace == "default"
