@@ -174,6 +174,8 @@ def test_log_out_of_the_page_ends_the_session_of_the_proxy(
 ) -> None:
     view = ["create", "rolebinding", "view", "--clusterrole=view", f"--user={ALICE}"]
     assert kubectl(*view).returncode == 0
+    tasks = f"/tasks?namespace={namespace}"  # the API server knows a binding a moment later
+    eventually(lambda: site.get(tasks, site.issuer.token())[0] == 200)
     other = page.context.new_page()
     for each in (page, other):  # without an extra page, and to the place that was asked for
         each.goto(f"{site.url}/ui/#/tasks?namespace={namespace}")
