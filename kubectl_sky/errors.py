@@ -41,11 +41,11 @@ class SkyError(Exception):
     """An error that is shown to the user without a traceback."""
 
     exit_code = 1
+    is_quote = False  # whether the message ends with the words of a program
     without_prefix = False  # whether to print the message without the prefix "error: "
 
     def __init__(self, what: str, hint: str = "") -> None:
-        is_quote = "\n" in what or self.exit_code == TaskFailed.exit_code  # of a program
-        separator = "\nhint: " if is_quote else "; "
+        separator = "\nhint: " if "\n" in what or self.is_quote else "; "
         super().__init__(f"{what}{separator}{hint}" if hint else what)
         self.what = what
         self.hint = hint
@@ -200,6 +200,7 @@ class TaskFailed(SkyError):
     """The task ran and failed."""
 
     exit_code = 4
+    is_quote = True
 
 
 class Interrupted(SkyError):

@@ -17,7 +17,7 @@ from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import WebSocket, connect
 from kubectl_sky.errors import ClusterError, Forbidden, SkyError, UserError
-from kubectl_sky.words import kinds
+from kubectl_sky.words import bounded, kinds
 
 PROTOCOLS = ("v4.channel.k8s.io",)
 
@@ -73,9 +73,8 @@ class Forwarder:
         optional = "localhost" in addresses and len(failures) < len(addresses_to_bind)
         if failures and not (optional and failures[0][0] == _LOCALHOST[1]):
             name, failed = failures[0]
-            reason = (failed.strerror or "").partition(" (while ")[0].lower()
             raise UserError(
-                f"cannot listen on {name} port {pair.local}: {reason}",
+                f"cannot listen on {name} port {pair.local}: {bounded.reason(failed)}",
                 f"choose another port: :{pair.remote} picks a free port",
             )
 

@@ -15,6 +15,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.connection import Connection
+from kubectl_sky.words import bounded
 
 _RELOAD_SECONDS = 5.0
 _SHUTDOWN_SECONDS = 5
@@ -81,8 +82,7 @@ def _bind(listener: Listener) -> socket.socket:
             (listener.host, listener.port), family=family, backlog=1024, reuse_port=False
         )
     except OSError as error:
-        reason = (error.strerror or str(error)).partition(" (while ")[0]  # and Python's address
-        what = f"cannot listen on {listener.host}:{listener.port}: {reason.lower()}"
+        what = f"cannot listen on {listener.host}:{listener.port}: {bounded.reason(error)}"
         raise UserError(what, "choose another port with --port") from None
 
 

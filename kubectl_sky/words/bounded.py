@@ -49,8 +49,8 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
 
 
 def reason(error: OSError) -> str:
-    """Return why a file cannot be read, as part of a sentence."""
-    text = error.strerror or str(error)
+    """Return why a file or a port cannot be used, as part of a sentence."""
+    text = (error.strerror or str(error)).partition(" (while ")[0]  # Python repeats the address
     return text[:1].lower() + text[1:]
 
 
