@@ -167,6 +167,13 @@ def test_page_is_stale_while_the_api_server_is_away(
     proxy.close()
 
 
+def test_list_that_is_forbidden_is_disconnected(page: Page) -> None:
+    problem = {"detail": "you may not list Jobs"}
+    page.route("**/tasks/events*", lambda route: route.fulfill(status=403, json=problem))
+    page.reload()
+    expect(page.locator(".heading .live")).to_have_text("disconnected")
+
+
 def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Command) -> None:
     page.get_by_role("link", name="Submit a task").first.click()
     write_file(page, RING)

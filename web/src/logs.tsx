@@ -4,7 +4,7 @@ import { ApiError, download, get, taskPath, url, type Service, type Task } from 
 import { LogLines, split, type Line } from "./loglines";
 import { Empty, ErrorNote, Title } from "./parts";
 import { go, href, type TaskScope } from "./route";
-import { follow, mayRetry } from "./stream";
+import { follow, lostAs, mayRetry } from "./stream";
 import { Live } from "./tasks";
 
 const ROW = 20; // pixels, as in style.css
@@ -22,7 +22,7 @@ interface LogsProps {
 export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) {
   const [error, setError] = useState<Error | null>(null);
   const [note, setNote] = useState("");
-  const [status, setStatus] = useState<"connecting" | "live" | "reconnecting" | "complete">("connecting");
+  const [status, setStatus] = useState<"connecting" | "live" | "reconnecting" | "disconnected" | "complete">("connecting");
   const [, setVersion] = useState(0);
   const [search, setSearch] = useState(first);
   const [only, setOnly] = useState(false);
@@ -58,7 +58,7 @@ export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) 
         setError(null);
       },
       onInterrupted: (problem) => {
-        setStatus("reconnecting");
+        setStatus(lostAs(problem));
         setError(problem);
       },
       onEvent: (name, data) => {

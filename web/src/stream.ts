@@ -66,3 +66,7 @@ async function run(target: string, handlers: StreamHandlers, final: string[], si
 export function mayRetry(error: Error): boolean {
   return !(error instanceof ApiError) || error.status === 0 || error.status === 429 || error.status >= 500;
 }
+
+export function lostAs(error: Error): "reconnecting" | "disconnected" {
+  return mayRetry(error) ? "reconnecting" : "disconnected";
+}

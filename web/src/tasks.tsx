@@ -6,7 +6,7 @@ import { age, localTime, plural, sizes } from "./format";
 import { applyEvent, changedWithin, isFinished, keyOf, keyOfTask, matches, sorted, SPANS, type TaskList } from "./list";
 import { AllUsers, announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
 import { href, type Route, type TaskScope } from "./route";
-import { follow } from "./stream";
+import { follow, lostAs } from "./stream";
 import { taskFile } from "./submit";
 
 const STATES: State[] = ["running", "pending", "failed", "completed"];
@@ -190,7 +190,7 @@ function useStale(): Date | null {
 export function Live({ interrupted }: { interrupted: Error | null }) {
   const stale = useStale();
   if (stale) return <span class="live off" role="status">stale since {stale.toLocaleTimeString()}: the cluster does not answer</span>;
-  return <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>;
+  return <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? lostAs(interrupted) : "live"}</span>;
 }
 
 function isFirst(tasks: Task[], index: number): boolean {
