@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from functools import partial
 from time import sleep
 
 import pytest
@@ -356,9 +355,7 @@ def test_max_duration_of_task_in_queue_fails_it_in_the_words_of_the_user(
     done = sky("submit", "-", "--id", "late0001", "--detach", *flags, stdin=HOLDING)
     assert done.returncode == 0, done.stderr
     assert sky("wait", "late0001", "--timeout", "100s", timeout=200).returncode == 4
-
-    def says_why(command: tuple[str, ...]) -> bool:  # pods may end before the Job says it
-        return "it ran longer than max_duration 5s" in sky(*command).stdout
-
+    why = "it ran longer than max_duration 5s"
+    eventually(lambda: why in sky("list", "-o", "wide").stdout)  # pods end before the Job says it
     for command in (("list", "-o", "wide"), ("status", "late0001"), ("doctor", "late0001")):
-        eventually(partial(says_why, command))
+        assert why in sky(*command).stdout, command
