@@ -1,7 +1,7 @@
 """Watch objects: first the existing ones, then every change, without a gap."""
 
 import queue
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from math import inf
@@ -17,7 +17,7 @@ from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
-from kubectl_sky.errors import ClusterError, Expired, Unreachable
+from kubectl_sky.errors import ClusterError, Expired, Forbidden, NotServed, Unreachable
 from kubectl_sky.words.kinds import Kind
 
 _POLL_INTERVAL = 0.5
@@ -53,27 +53,46 @@ Events = queue.Queue[WatchEvent | ClusterError]
 Trim = Callable[[Json], Json]
 
 
+class Selection(Struct, frozen=True):
+    """What to watch: kinds in a namespace (None: all) with a label selector.
+
+    An `optional` kind that is not served, or forbidden to this user, has no objects.
+    """
+
+    kinds: Sequence[Kind]
+    namespace: str | None
+    label_selector: str = ""
+    optional: Collection[Kind] = ()
+
+
 def watch_kinds(
-    session: Session,
-    kinds: Sequence[Kind],
-    namespace: str | None,
-    label_selector: str = "",
-    *,
-    timeout: float | None = None,
-    stop: Event | None = None,
+    session: Session, selection: Selection, stop: Event | None = None
 ) -> Generator[WatchEvent | None]:
     """Yield existing objects as ADDED, then SYNCED for each kind, then changes; None when idle.
 
     None comes twice a second, so that a caller can show progress and notice Ctrl-C. After a lost
     connection the watch resumes at the last resourceVersion. If that has expired, objects are
     read again and only differences are yielded (DELETED for missing objects), then SYNCED.
-    The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError
-    when the server refuses the request, or is unreachable for `backoff.TIMEOUT_SECONDS`.
+    The iterator ends soon after `stop` is set. Raises ClusterError when the server refuses the
+    request, or is unreachable for `backoff.TIMEOUT_SECONDS`.
     """
     events: Events = queue.Queue(_MAX_QUEUED_EVENTS)
-    query = objects.selectors(label_selector)
-    watchers = [_KindWatcher(session, kind, namespace, query, events) for kind in kinds]
-    yield from _changes(watchers, events, timeout, stop)
+    yield from _changes(_watchers(session, selection, events), events, stop)
+
+
+def watch_forever(
+    session: Session, selection: Selection, stop: Event, trim: Trim | None = None
+) -> Iterator[WatchEvent | None]:
+    """Yield what `watch_kinds` yields until `stop` is set: an outage never ends it.
+
+    `trim` returns what is kept of an object: all existing ones are in memory, to tell which were
+    deleted meanwhile. Raises ClusterError when the server refuses the request.
+    """
+    events: Events = queue.Queue(_MAX_QUEUED_EVENTS)
+    watchers = _watchers(session, selection, events)
+    for watcher in watchers:
+        watcher.backoff, watcher.trim = Backoff(watcher.stopped, inf), trim or watcher.trim
+    yield from _changes(watchers, events, stop)
 
 
 class SharedWatch:
@@ -98,8 +117,8 @@ class SharedWatch:
             value: queue.Queue(_MAX_QUEUED_EVENTS) for value in values
         }
         self._value_of: dict[str, str] = {}  # by the uid of an object
-        selector = f"{label} in ({','.join(values)})"
-        self._watch = watch_kinds(session, kinds, namespace, selector, stop=stop)
+        selection = Selection(kinds, namespace, f"{label} in ({','.join(values)})")
+        self._watch = watch_kinds(session, selection, stop)
         self._thread: Thread | None = None
         self._lock = Lock()
 
@@ -150,39 +169,18 @@ class SharedWatch:
                     break
 
 
-def watch_forever(
-    session: Session,
-    kinds: Sequence[Kind],
-    namespace: str | None,
-    label_selector: str,
-    stop: Event,
-    trim: Trim | None = None,
-) -> Iterator[WatchEvent | None]:
-    """Yield what `watch_kinds` yields until `stop` is set: an outage never ends it.
-
-    `trim` returns what is kept of an object: all existing ones are in memory, to tell which were
-    deleted meanwhile. Raises ClusterError when the server refuses the request.
-    """
-    events: Events = queue.Queue(_MAX_QUEUED_EVENTS)
-    query = objects.selectors(label_selector)
-    watchers = [_KindWatcher(session, kind, namespace, query, events) for kind in kinds]
-    for watcher in watchers:
-        watcher.backoff, watcher.trim = Backoff(watcher.stopped, inf), trim or watcher.trim
-    yield from _changes(watchers, events, None, stop)
+def _watchers(session: Session, selection: Selection, events: Events) -> "list[_KindWatcher]":
+    return [_KindWatcher(session, kind, selection, events) for kind in selection.kinds]
 
 
 def _changes(
-    watchers: "Sequence[_KindWatcher]", events: "Events", timeout: float | None, stop: Event | None
+    watchers: "Sequence[_KindWatcher]", events: Events, stop: Event | None
 ) -> Iterator[WatchEvent | None]:
-    deadline = inf if timeout is None else monotonic() + timeout
     for watcher in watchers:
         parallel.run_daemon(watcher.run, name=f"watch {watcher.kind.plural}")
     try:
         while not (stop and stop.is_set()):
-            remaining = min(_POLL_INTERVAL, deadline - monotonic())
-            if remaining <= 0:
-                return
-            event = _next_event(events, remaining)
+            event = _next_event(events, _POLL_INTERVAL)
             idle = event is None and events.empty()
             if idle and any(watcher.ended.is_set() for watcher in watchers):
                 raise RuntimeError("a thread that watches has died")
@@ -205,18 +203,12 @@ def _next_event(events: Events, seconds: float) -> WatchEvent | None:
 class _KindWatcher:
     """Read one kind in its own thread, so that the server never blocks the caller."""
 
-    def __init__(
-        self,
-        session: Session,
-        kind: Kind,
-        namespace: str | None,
-        query: dict[str, str],
-        events: Events,
-    ) -> None:
+    def __init__(self, session: Session, kind: Kind, selection: Selection, events: Events) -> None:
         self.session = session
         self.kind = kind
-        self.namespace = namespace
-        self.query = query
+        self.namespace = selection.namespace
+        self.query = objects.selectors(selection.label_selector)
+        self.is_optional = kind in selection.optional
         self.by_uid: dict[str, Json] = {}
         self.version = ""
         self.initial: dict[str, Json] | None = None  # existing objects, until all have arrived
@@ -238,7 +230,11 @@ class _KindWatcher:
             while not self.stopped.is_set():
                 self._list_and_watch()
         except ClusterError as error:
-            self._put(error)
+            if self.is_optional and isinstance(error, (Forbidden, NotServed)):
+                self._sync({}, "")
+                self.stopped.wait()
+            else:
+                self._put(error)
         finally:
             self.ended.set()
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
+from kubectl_sky.cluster.watch import Change, Selection, Trim, WatchEvent, watch_forever
 from kubectl_sky.errors import NotServed, SkyError, attempt
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.settings import Settings
@@ -265,14 +265,13 @@ class Loop(Generic[Key]):
 
     def _watch(self, watch: Watch) -> None:
         """Add the keys of changes; a watch that is refused is opened again with backoff."""
-        kind, selector, failures, logged = watch.kind, watch.label_selector, 0, ""
+        selection = Selection([watch.kind], self._namespace, watch.label_selector)
+        failures, logged = 0, ""
 
         def follow() -> None:
             nonlocal failures, logged
             try:
-                events = watch_forever(
-                    self._session, [kind], self._namespace, selector, self._stopped, watch.trim
-                )
+                events = watch_forever(self._session, selection, self._stopped, watch.trim)
                 for event in filter(None, events):
                     failures, logged = 0, ""
                     work = event.type != Change.SYNCED and self._controller.changed(event)
@@ -288,7 +287,7 @@ class Loop(Generic[Key]):
                 with self._changed:
                     self._count(watch_errors=1)
                 if problem != logged:
-                    _log.warning("cannot watch %s: %s; retrying", kind.plural, problem)
+                    _log.warning("cannot watch %s: %s; retrying", watch.kind.plural, problem)
                 logged = problem
                 seconds = backoff.delay(failures, _FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS)
                 self._stopped.wait(seconds)

@@ -2,11 +2,15 @@
 
 from contextlib import ExitStack
 
+import msgspec
 from anyio import CancelScope
 from fastapi import Request
 from fastapi.responses import StreamingResponse
+from msgspec.structs import replace
 from starlette.types import Receive, Scope, Send
 
+from kubectl_sky.errors import SkyError
+from kubectl_sky.server import problems
 from kubectl_sky.server.identity import SESSION_HEADER, Caller
 from kubectl_sky.server.limits import Streams
 
@@ -19,6 +23,12 @@ def format_event(name: str, data: bytes, event_id: str = "") -> bytes:
     """Format an event; JSON has no line breaks."""
     identity = f"id: {event_id}\n" if event_id else ""
     return b"%sevent: %s\ndata: %s\n\n" % (identity.encode(), name.encode(), data)
+
+
+def format_error(error: SkyError) -> bytes:
+    """Format the event that ends a stream; its status tells whether a retry can help."""
+    body = replace(problems.body_of(error), status=problems.status_of(error))
+    return format_event("error", msgspec.json.encode(body))
 
 
 class OpenStream(StreamingResponse):

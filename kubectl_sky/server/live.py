@@ -23,7 +23,12 @@ from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
-from kubectl_sky.server.events import KEEP_ALIVE, KEEP_ALIVE_SECONDS, format_event
+from kubectl_sky.server.events import (
+    KEEP_ALIVE,
+    KEEP_ALIVE_SECONDS,
+    format_error,
+    format_event,
+)
 from kubectl_sky.server.identity import Caller
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.tasks import paging
@@ -140,7 +145,7 @@ class LiveList:
                     continue
                 yield KEEP_ALIVE
             if self.ended.is_set():
-                yield format_event("error", msgspec.json.encode(problems.body_of(self._error)))
+                yield format_error(self._error)
         finally:
             self._viewers.discard(wake)
             self._seen_at = monotonic()

@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Mapping
+from typing import Annotated
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -31,7 +32,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.server import documents
-from kubectl_sky.words.documents import Part
+from kubectl_sky.words.documents import Note, Part
 
 LOG = logging.getLogger("kubectl_sky.server")
 
@@ -78,6 +79,7 @@ class Error(Part, frozen=True):
     detail: str
     hint: str = ""
     problems: tuple[Problem, ...] | UnsetType = UNSET
+    status: Annotated[int | UnsetType, Note("in a stream, which has begun with 200")] = UNSET
 
 
 def body_of(error: SkyError) -> Error:

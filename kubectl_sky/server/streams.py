@@ -35,6 +35,7 @@ from kubectl_sky.server.events import (
     KEEP_ALIVE,
     KEEP_ALIVE_SECONDS,
     OpenStream,
+    format_error,
     format_event,
 )
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
@@ -137,9 +138,8 @@ class Streamed(OpenStream):
 
 
 def _put_error(bridge: Bridge, error: SkyError, is_events: bool) -> None:
-    body = as_json(problems.body_of(error))
     with suppress(Interrupted):
-        bridge.put(_event("error", body) if is_events else f"error: {error.what}\n".encode())
+        bridge.put(format_error(error) if is_events else f"error: {error.what}\n".encode())
 
 
 def _event(name: str, data: object, event_id: str = "") -> bytes:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.watch import Selection
 from kubectl_sky.errors import Forbidden, NotServed, UnknownName, UserError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.ownership import Missing, TaskObjects
@@ -29,6 +30,8 @@ Choose = Callable[[Reference, Sequence[Target]], Sequence[Target]]
 
 ShapeOf = Callable[[Kind], type | None]  # which fields of a kind to read; None: all
 
+# Not installed, or forbidden to this user: then without objects.
+_OPTIONAL_KINDS = {kind for kind, requires in registry.KINDS.items() if requires}
 MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 MIN_PREFIX = 3  # characters: a mistyped name must not be the prefix of an id
 
@@ -304,12 +307,14 @@ def whole(_: Kind) -> None:
     """Read all fields of a kind."""
 
 
-def list_served_kinds(session: Session) -> list[Kind]:
-    return [
+def to_watch(session: Session, namespace: str | None, selector: str) -> Selection:
+    """Return what to watch for tasks and their pods."""
+    served = [
         kind
-        for kind, requires in registry.KINDS.items()
-        if not requires or (access.may_serve(session, kind) and access.serves(session, kind))
+        for kind in registry.KINDS
+        if kind not in _OPTIONAL_KINDS or access.may_serve(session, kind)
     ]
+    return Selection((*served, kinds.POD), namespace, selector, _OPTIONAL_KINDS)
 
 
 def _list_kinds(
@@ -325,7 +330,7 @@ def _list_kinds(
     """
 
     def listed(kind: Kind) -> list[Json]:
-        optional = bool(registry.KINDS.get(kind))
+        optional = kind in _OPTIONAL_KINDS
         if optional and not access.may_serve(session, kind):
             return []
         try:

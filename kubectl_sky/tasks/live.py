@@ -69,11 +69,9 @@ class LiveTasks:
 
         An outage of the API server never ends it. Raises ClusterError when it refuses the watch.
         """
-        watched = (*find.list_served_kinds(self._session), kinds.POD)
-        scope, unsynced, folded_at = self._scope, set(watched), 0.0
-        for event in watch_forever(
-            self._session, watched, scope.namespace, scope.selector, stop, pack
-        ):
+        watched = find.to_watch(self._session, self._scope.namespace, self._scope.selector)
+        unsynced, folded_at = set(watched.kinds), 0.0
+        for event in watch_forever(self._session, watched, stop, pack):
             if event and event.type is Change.SYNCED:
                 unsynced.discard(event.kind)
             elif event:

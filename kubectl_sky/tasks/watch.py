@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.watch import Change, SharedWatch, WatchEvent, watch_kinds
+from kubectl_sky.cluster.watch import Change, Selection, SharedWatch, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
 from kubectl_sky.observe import ownership, waiting
 from kubectl_sky.observe.nodes import Object, State
@@ -110,10 +110,10 @@ class TaskUpdate(Struct, frozen=True):
 
 def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope after changes; None when idle."""
-    watched, resolver = (*find.list_served_kinds(session), kinds.POD), OwnershipResolver(session)
-    selector = f"{scope.selector},{selector}".rstrip(",")
-    items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
-    for change in watch_kinds(session, watched, scope.namespace, selector):
+    watched = find.to_watch(session, scope.namespace, f"{scope.selector},{selector}".rstrip(","))
+    resolver = OwnershipResolver(session)
+    items, yielded_at, changed = _WatchedObjects(watched.kinds), 0.0, False
+    for change in watch_kinds(session, watched):
         if change:
             items.apply(change)
             changed = True
@@ -212,9 +212,9 @@ def watch_task(
     Raises TaskDeleted when the objects of the task are deleted, and TaskFailed when existing nodes
     have finished and others have been missing for a while.
     """
-    watched = (task.workload.kind, kinds.POD)
-    items = _WatchedObjects(watched)
     selector = names.selector({names.TASK_ID: task.id})
+    watched = Selection((task.workload.kind, kinds.POD), task.namespace, selector)
+    items = _WatchedObjects(watched.kinds)
     patient, recorder, grace = session.patient(stop), EvidenceRecorder(session), _Grace()
     resolver = OwnershipResolver(patient)
 
@@ -223,7 +223,7 @@ def watch_task(
 
     incomplete = False
     changes = shared.changes(task, stop) if shared else None
-    own = watch_kinds(session, watched, task.namespace, selector, stop=stop)
+    own = watch_kinds(session, watched, stop)
     for change in changes or own:
         if change is None and not incomplete:
             yield None

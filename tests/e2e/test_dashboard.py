@@ -78,9 +78,9 @@ def link(sky: Command) -> str:
     return start_dashboard(sky)
 
 
-def start_dashboard(sky: Command) -> str:
+def start_dashboard(sky: Command, *flags: str) -> str:
     """Start a dashboard that runs until the test ends; return its one-time link."""
-    process = sky.start("dashboard", "--no-browser")
+    process = sky.start("dashboard", "--no-browser", *flags)
     assert process.stdout
     return process.stdout.readline().strip()
 
@@ -167,11 +167,10 @@ def test_page_is_stale_while_the_api_server_is_away(
     proxy.close()
 
 
-def test_list_that_is_forbidden_is_disconnected(page: Page) -> None:
-    problem = {"detail": "you may not list Jobs"}
-    page.route("**/tasks/events*", lambda route: route.fulfill(status=403, json=problem))
-    page.reload()
-    expect(page.locator(".heading .live")).to_have_text("disconnected")
+def test_list_that_is_forbidden_is_disconnected(browser: Browser, sky: Command) -> None:
+    with logged_in(browser, start_dashboard(sky, "--context=alice")) as page:
+        expect(page.locator(".heading .live")).to_have_text("disconnected")
+        expect(page.get_by_text("alice@example.com may not watch")).to_be_visible()
 
 
 def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Command) -> None:

@@ -169,19 +169,6 @@ def test_proxy_without_a_good_token_answers_programs_in_json(site: Site, token: 
         json.loads(body)
 
 
-def wait_until_live(page: Page) -> None:
-    """Reload a page as a user would, until it follows the list."""
-
-    def is_live() -> bool:
-        page.wait_for_timeout(3000)
-        if page.locator(".heading .live").inner_text() == "live":
-            return True
-        page.reload()
-        return False
-
-    eventually(is_live)
-
-
 def test_log_out_of_the_page_ends_the_session_of_the_proxy(
     site: Site, page: Page, kubectl: Command, namespace: str
 ) -> None:
@@ -193,7 +180,7 @@ def test_log_out_of_the_page_ends_the_session_of_the_proxy(
     for each in (page, other):  # without an extra page, and to the place that was asked for
         each.goto(f"{site.url}/ui/#/tasks?namespace={namespace}")
         expect(each.get_by_text(f"Logged in as {ALICE}")).to_be_visible()
-        wait_until_live(each)
+        expect(each.locator(".heading .live")).to_have_text("live")
     (cookie,) = page.context.cookies(site.url)
     mixed = {"Cookie": f"{cookie['name']}={cookie['value']}"}
     assert site.get("/whoami", **mixed)[0] == 200

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from kubectl_sky.server import identity, live
 from kubectl_sky.server.config import Config, Limits
+from kubectl_sky.words import kinds
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
@@ -186,6 +187,18 @@ def test_refused_watch_ends_the_list(
     with serving(config) as (port, _), viewing(port) as viewer:
         *_, error = viewer.read(has("error"))
         assert "may not watch jobs" in error["data"]["detail"]
+        assert error["data"]["status"] == 403  # no retry can help
+
+
+def test_list_of_who_may_not_read_the_kinds_of_add_ons_has_the_rest(
+    alice: TestClient, cluster: FakeCluster, config: Config
+) -> None:
+    submitted(alice, id=ID)
+    cluster.kinds.add(kinds.JOB_SET)
+    cluster.forbidden.add("watch jobsets")
+    with serving(config) as (port, _), viewing(port) as viewer:
+        [whole] = viewer.read(bool)
+        assert [task["task_id"] for task in whole["data"]["tasks"]] == [ID]
 
 
 def test_list_without_viewers_ends(

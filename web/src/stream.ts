@@ -38,8 +38,8 @@ async function run(target: string, handlers: StreamHandlers, final: string[], si
           if (signal.aborted) return;
           if (event.id) lastId = event.id;
           if (event.event === "error") {
-            const { detail, hint } = JSON.parse(event.data) as { detail: string; hint?: string };
-            problem = new ApiError(0, detail, hint);
+            const { status, detail, hint } = JSON.parse(event.data) as { status: number; detail: string; hint?: string };
+            problem = new ApiError(status, detail, hint);
             return;
           }
           delay = FIRST_DELAY;
