@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kubectl_sky.cluster.connection import KUBERNETES_PATH
-from kubectl_sky.errors import SkyError
 from kubectl_sky.server import audit, problems, proxy
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import Identities
@@ -103,10 +102,9 @@ class _Exchange:
             await answer(self._scope, self._receive, self.send)
 
     def _answer(self, error: Exception) -> Response:
-        if not isinstance(error, SkyError):
-            return problems.bug(error)
         is_proxied = self._scope["path"].startswith(f"{KUBERNETES_PATH}/")
-        return proxy.status(error) if is_proxied else problems.answer(error)
+        answer = proxy.status if is_proxied else problems.answer
+        return answer(problems.known(error))
 
 
 class Guard:

@@ -93,12 +93,7 @@ class LiveList:
     def run(self) -> None:
         """Follow the tasks until nobody has looked for a while, or the cluster refuses."""
         _, error = attempt(self._follow)
-        if isinstance(error, SkyError):
-            self._error = error
-        elif error:
-            problems.bug(error)
-            self._error = SkyError("internal error", "see the server's log")
-        self.close(self._error)
+        self.close(problems.known(error) if error else self._error)
 
     def close(self, error: SkyError) -> None:
         """End the list for all viewers."""

@@ -127,14 +127,16 @@ def _methods(request: Request) -> str:
     return ", ".join(sorted(operations)).upper()
 
 
-def bug(error: Exception) -> JSONResponse:
-    """Return the answer for an internal error.
+def known(error: Exception) -> SkyError:
+    """Return what users may see of an error: of a bug, only that there is one.
 
-    Neither the answer nor the log quotes the error: its text may have a secret.
+    Neither the answer nor the log quotes the error of a bug: its text may have a secret.
     """
+    if isinstance(error, SkyError):
+        return error
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
     position = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
     LOG.error("internal error: %s at %s", type(error).__name__, position)
-    return JSONResponse({"detail": "internal error", "hint": "see the server's log"}, 500)
+    return SkyError("internal error", "see the server's log")

@@ -25,7 +25,7 @@ from starlette.types import Scope as AsgiScope
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, attempt
+from kubectl_sky.errors import Interrupted, TaskFailed, attempt
 from kubectl_sky.observe.documents import Task
 from kubectl_sky.observe.logs import Form, Lines
 from kubectl_sky.observe.status import TaskStatus
@@ -127,19 +127,13 @@ class Streamed(OpenStream):
     def _run(self, bridge: Bridge, is_events: bool) -> None:
         try:
             _, error = attempt(lambda: self._produce(bridge.put, bridge.stop))
-            if isinstance(error, SkyError):
-                if not isinstance(error, Interrupted):
-                    _put_error(bridge, error, is_events)
-            elif error:
-                problems.bug(error)
-                _put_error(bridge, SkyError("internal error", "see the server's log"), is_events)
+            if error and not isinstance(error, Interrupted):
+                known = problems.known(error)
+                text = format_error(known) if is_events else f"error: {known.what}\n".encode()
+                with suppress(Interrupted):
+                    bridge.put(text)
         finally:
             bridge.close()
-
-
-def _put_error(bridge: Bridge, error: SkyError, is_events: bool) -> None:
-    with suppress(Interrupted):
-        bridge.put(format_error(error) if is_events else f"error: {error.what}\n".encode())
 
 
 def _event(name: str, data: object, event_id: str = "") -> bytes:

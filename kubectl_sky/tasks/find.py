@@ -309,11 +309,7 @@ def whole(_: Kind) -> None:
 
 def to_watch(session: Session, namespace: str | None, selector: str) -> Selection:
     """Return what to watch for tasks and their pods."""
-    served = [
-        kind
-        for kind in registry.KINDS
-        if kind not in _OPTIONAL_KINDS or access.may_serve(session, kind)
-    ]
+    served = [kind for kind in registry.KINDS if access.may_serve(session, kind)]
     return Selection((*served, kinds.POD), namespace, selector, _OPTIONAL_KINDS)
 
 
