@@ -56,7 +56,8 @@ Trim = Callable[[Json], Json]
 class Selection(Struct, frozen=True):
     """What to watch: kinds in a namespace (None: all) with a label selector.
 
-    An `optional` kind that is not served, or forbidden to this user, has no objects.
+    An `optional` kind that is not served, or forbidden to this user, has no objects. It is an error
+    once some are known.
     """
 
     kinds: Sequence[Kind]
@@ -129,7 +130,7 @@ class SharedWatch:
         try:
             while not (self._stop.is_set() or (stop and stop.is_set())):
                 alive = thread.is_alive()
-                event = _next_event(self._events[value], _POLL_INTERVAL)
+                event = _next_event(self._events[value])
                 if not (event or alive or self._stop.is_set()):
                     raise RuntimeError("a thread that watches has died")
                 yield event
@@ -180,7 +181,7 @@ def _changes(
         parallel.run_daemon(watcher.run, name=f"watch {watcher.kind.plural}")
     try:
         while not (stop and stop.is_set()):
-            event = _next_event(events, _POLL_INTERVAL)
+            event = _next_event(events)
             idle = event is None and events.empty()
             if idle and any(watcher.ended.is_set() for watcher in watchers):
                 raise RuntimeError("a thread that watches has died")
@@ -190,9 +191,9 @@ def _changes(
             watcher.close()
 
 
-def _next_event(events: Events, seconds: float) -> WatchEvent | None:
+def _next_event(events: Events) -> WatchEvent | None:
     try:
-        item = events.get(timeout=seconds)
+        item = events.get(timeout=_POLL_INTERVAL)
     except queue.Empty:
         return None
     if isinstance(item, ClusterError):
@@ -230,8 +231,9 @@ class _KindWatcher:
             while not self.stopped.is_set():
                 self._list_and_watch()
         except ClusterError as error:
-            if self.is_optional and isinstance(error, (Forbidden, NotServed)):
-                self._sync({}, "")
+            absent = self.is_optional and isinstance(error, (Forbidden, NotServed))
+            if absent and not self.by_uid:  # else objects that may exist would seem deleted
+                self._report(Change.SYNCED, {})
                 self.stopped.wait()
             else:
                 self._put(error)

@@ -104,7 +104,7 @@ class _Exchange:
     def _answer(self, error: Exception) -> Response:
         is_proxied = self._scope["path"].startswith(f"{KUBERNETES_PATH}/")
         answer = proxy.status if is_proxied else problems.answer
-        return answer(problems.known(error))
+        return answer(problems.conceal_bug(error))
 
 
 class Guard:

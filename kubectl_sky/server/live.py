@@ -23,12 +23,7 @@ from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
-from kubectl_sky.server.events import (
-    KEEP_ALIVE,
-    KEEP_ALIVE_SECONDS,
-    format_error,
-    format_event,
-)
+from kubectl_sky.server.events import KEEP_ALIVE, KEEP_ALIVE_SECONDS, format_error, format_event
 from kubectl_sky.server.identity import Caller
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.tasks import paging
@@ -93,7 +88,7 @@ class LiveList:
     def run(self) -> None:
         """Follow the tasks until nobody has looked for a while, or the cluster refuses."""
         _, error = attempt(self._follow)
-        self.close(problems.known(error) if error else self._error)
+        self.close(problems.conceal_bug(error) if error else self._error)
 
     def close(self, error: SkyError) -> None:
         """End the list for all viewers."""

@@ -79,7 +79,7 @@ class Error(Part, frozen=True):
     detail: str
     hint: str = ""
     problems: tuple[Problem, ...] | UnsetType = UNSET
-    status: Annotated[int | UnsetType, Note("in a stream, which has begun with 200")] = UNSET
+    status: Annotated[int | UnsetType, Note("in the event that ends a stream")] = UNSET
 
 
 def body_of(error: SkyError) -> Error:
@@ -127,7 +127,7 @@ def _methods(request: Request) -> str:
     return ", ".join(sorted(operations)).upper()
 
 
-def known(error: Exception) -> SkyError:
+def conceal_bug(error: Exception) -> SkyError:
     """Return what users may see of an error: of a bug, only that there is one.
 
     Neither the answer nor the log quotes the error of a bug: its text may have a secret.

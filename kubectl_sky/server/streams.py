@@ -128,8 +128,8 @@ class Streamed(OpenStream):
         try:
             _, error = attempt(lambda: self._produce(bridge.put, bridge.stop))
             if error and not isinstance(error, Interrupted):
-                known = problems.known(error)
-                text = format_error(known) if is_events else f"error: {known.what}\n".encode()
+                shown = problems.conceal_bug(error)
+                text = format_error(shown) if is_events else f"error: {shown.what}\n".encode()
                 with suppress(Interrupted):
                     bridge.put(text)
         finally:

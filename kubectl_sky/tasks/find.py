@@ -307,7 +307,7 @@ def whole(_: Kind) -> None:
     """Read all fields of a kind."""
 
 
-def to_watch(session: Session, namespace: str | None, selector: str) -> Selection:
+def select_objects(session: Session, namespace: str | None, selector: str) -> Selection:
     """Return what to watch for tasks and their pods."""
     served = [kind for kind in registry.KINDS if access.may_serve(session, kind)]
     return Selection((*served, kinds.POD), namespace, selector, _OPTIONAL_KINDS)

@@ -69,7 +69,7 @@ class LiveTasks:
 
         An outage of the API server never ends it. Raises ClusterError when it refuses the watch.
         """
-        watched = find.to_watch(self._session, self._scope.namespace, self._scope.selector)
+        watched = find.select_objects(self._session, self._scope.namespace, self._scope.selector)
         unsynced, folded_at = set(watched.kinds), 0.0
         for event in watch_forever(self._session, watched, stop, pack):
             if event and event.type is Change.SYNCED:

@@ -110,7 +110,8 @@ class TaskUpdate(Struct, frozen=True):
 
 def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope after changes; None when idle."""
-    watched = find.to_watch(session, scope.namespace, f"{scope.selector},{selector}".rstrip(","))
+    selector = f"{scope.selector},{selector}".rstrip(",")
+    watched = find.select_objects(session, scope.namespace, selector)
     resolver = OwnershipResolver(session)
     items, yielded_at, changed = _WatchedObjects(watched.kinds), 0.0, False
     for change in watch_kinds(session, watched):

@@ -29,10 +29,8 @@ def of_test(namespace: str, *watched: Kind) -> Selection:
     return Selection(watched or (kinds.CONFIG_MAP,), namespace, "of=test")
 
 
-def follow(
-    session: Session, namespace: str, stop: threading.Event | None = None
-) -> Iterator[WatchEvent | None]:
-    return watch_kinds(session, of_test(namespace), stop)
+def follow(session: Session, namespace: str) -> Iterator[WatchEvent | None]:
+    return watch_kinds(session, of_test(namespace))
 
 
 def until(watched: Iterator[WatchEvent | None], enough: Callable[[Changes], bool]) -> Changes:
@@ -98,7 +96,8 @@ def test_watch_is_idle_until_stop_ends_it(
     monkeypatch.setattr(watching, "_POLL_INTERVAL", 0.05)
     stop = threading.Event()
     threading.Timer(0.5, stop.set).start()
-    ticks = [event for event in follow(session, namespace, stop) if event is None]
+    watched = watch_kinds(session, of_test(namespace), stop)
+    ticks = [event for event in watched if event is None]
     assert len(ticks) >= 2
 
 

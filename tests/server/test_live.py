@@ -201,6 +201,20 @@ def test_list_of_who_may_not_read_the_kinds_of_add_ons_has_the_rest(
         assert [task["task_id"] for task in whole["data"]["tasks"]] == [ID]
 
 
+def test_tasks_are_not_gone_for_who_may_no_longer_read_their_kind(
+    alice: TestClient, cluster: FakeCluster, config: Config
+) -> None:
+    cluster.kinds.add(kinds.JOB_SET)
+    submitted(alice, id=ID, backend="jobset")
+    with serving(config) as (port, _), viewing(port) as viewer:
+        viewer.read(bool)
+        cluster.forbidden.add("watch jobsets")
+        cluster.break_streams()
+        *others, error = viewer.read(has("error"))
+        assert "may not watch jobsets" in error["data"]["detail"]
+        assert "gone" not in names(others)
+
+
 def test_list_without_viewers_ends(
     cluster: FakeCluster, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

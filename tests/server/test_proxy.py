@@ -36,6 +36,15 @@ def test_refusal_of_the_api_server_is_passed_on(alice: TestClient) -> None:
     assert (answer.status_code, answer.json()["reason"]) == (404, "NotFound")
 
 
+def test_internal_error_is_a_status_without_details(
+    alice: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_sky.server.proxy._path", lambda request: 1 // 0)
+    body = alice.get(PODS).json()
+    message = "kubectl-sky: internal error; see the server's log"
+    assert (body["kind"], body["code"], body["message"]) == ("Status", 500, message)
+
+
 def test_request_carries_the_caller_s_token_only(client: Client, cluster: FakeCluster) -> None:
     client(bearer(BOB)).get(PODS)
     tokens = {request.headers.get("Authorization") for request in cluster.sent}
