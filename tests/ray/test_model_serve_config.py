@@ -19,6 +19,7 @@ import yaml
 from kubectl_sky.ray import model_graph as graph
 from kubectl_sky.ray import model_serve_config as serve_config
 from kubectl_sky.words import assets
+from tests.cluster import cache
 from tests.ray.graphs import make_bytes, make_graph
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +88,7 @@ def test_serve_config_served_by_ray_answers_through_graph(tmp_path: Path) -> Non
         port = server.getsockname()[1]
     config = make_config() | {"http_options": {"host": "127.0.0.1", "port": port}}
     (tmp_path / "config.yaml").write_text(serve_config.write(config))
-    with serving(tmp_path):
+    with cache.lock("ray"), serving(tmp_path):
         answer = wait_for(f"http://127.0.0.1:{port}/market?count=5", tmp_path / "log")
         assert json.loads(answer) == {"mango": 30, "pear": 30}
         assert wait_for(f"http://127.0.0.1:{port}/hello", tmp_path / "log") == "hello"
