@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -160,8 +159,7 @@ def test_sync_new_changed_and_renamed_files_are_written_back(bucket: Bucket) -> 
 def test_sync_sigterm_writes_files_back_and_exits(bucket: Bucket) -> None:
     bucket.download()
     with bucket.sidecar() as sidecar:
-        eventually((bucket.state / "known").exists)
-        time.sleep(0.5)  # until the trap is set
+        eventually((bucket.state / "alive").exists, 60)  # so the trap is set
         (bucket.data / "last").write_text("last")
         sidecar.terminate()
         assert sidecar.wait(60) == 0
