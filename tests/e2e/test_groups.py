@@ -31,7 +31,7 @@ import os, time, urllib.request
 url = "http://server-0." + os.environ["SKYPILOT_JOBGROUP_NAME"] + ":18765/"
 for attempt in range(60):
     try:
-        print(urllib.request.urlopen(url, timeout=5).read().decode())
+        print(urllib.request.urlopen(url, timeout=60).read().decode())
         break
     except OSError:
         time.sleep(1)

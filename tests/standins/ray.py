@@ -25,7 +25,7 @@ while True:
 
 def ask(address: str, word: bytes) -> int:
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as peer:
+    with socket.create_connection((host, int(port)), timeout=60) as peer:
         peer.sendall(word)
         return int(peer.recv(9))
 
