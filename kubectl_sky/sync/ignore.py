@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -69,9 +70,16 @@ class Rule:
     """Consecutive patterns with the same sign, so that their order does not matter."""
 
     def __init__(self, patterns: Sequence[_Pattern]) -> None:
+        self._patterns = patterns
         self.negated = patterns[0].negated
-        self._any = _compile([pattern for pattern in patterns if not pattern.folders_only])
-        self._folder = _compile([pattern for pattern in patterns if pattern.folders_only])
+
+    @cached_property
+    def _any(self) -> re.Pattern[bytes] | None:
+        return _compile([pattern for pattern in self._patterns if not pattern.folders_only])
+
+    @cached_property
+    def _folder(self) -> re.Pattern[bytes] | None:
+        return _compile([pattern for pattern in self._patterns if pattern.folders_only])
 
     def matches(self, path: bytes, folder: bool) -> bool:
         if self._any and self._any.fullmatch(path):

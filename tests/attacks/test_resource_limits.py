@@ -13,7 +13,6 @@ from tests.e2e.command import PROGRAM, Command, Done
 from tests.forked import Forked, limit_memory
 
 MEMORY = 300 << 20
-SECONDS = 30
 MANY_LINES = 30  # of output: a limited list of problems, or click's usage
 
 
