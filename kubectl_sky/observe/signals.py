@@ -100,7 +100,8 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
 
     A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank,
     `task` the status by the same objects, if it is known, and `deletions` what PVCs that are being
-    deleted wait for, by name. `volumes` has the PVCs of the owner's volumes, by volume name.
+    deleted wait for, by name. `volumes` has the PVCs of the owner's volumes, by volume name. `lost`
+    says why the task that this one waits for can no longer succeed.
     """
 
     task_id: str
@@ -112,6 +113,7 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
     volumes: Mapping[str, str] = {}
     now: datetime | None = None  # the API server's time, if it is known
     activity: tuple[RankActivity, ...] = ()  # of the nodes of a running task
+    lost: str = ""
 
     @cached_property
     def status(self) -> TaskStatus | None:

@@ -38,13 +38,24 @@ def diagnose(session: Session, task: TaskStatus) -> Diagnosis:
     """
     state, unread = snapshot(session, task)
     current = state.task or task
-    state = replace(state, now=session.now(), activity=ranks.read(session, current))
+    lost = _why_lost(session, current)
+    state = replace(state, now=session.now(), activity=ranks.read(session, current), lost=lost)
     diagnosis = judge(current, state, unread)
     if diagnosis.task.state is not State.FAILED:
         return diagnosis
     recent = find.list_tasks(session, find.Scope(task.namespace, User(task.user)))
     bad = find_bad_node(diagnosis.task, recent)
     return replace(diagnosis, findings=(*diagnosis.findings, bad)) if bad else diagnosis
+
+
+def _why_lost(session: Session, task: TaskStatus) -> str:
+    if not task.predecessor:
+        return ""
+    predecessor = find.find_predecessor(session, task)
+    if predecessor is None:
+        return f"{task.predecessor} was deleted"
+    failed = predecessor.state is State.FAILED
+    return f"{task.predecessor} has failed" if failed else ""
 
 
 def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> str:

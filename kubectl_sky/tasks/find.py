@@ -4,6 +4,7 @@ import difflib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -161,6 +162,13 @@ def get_tasks(session: Session, scope: Scope, references: Sequence[Reference]) -
     matches = get_targets(session, scope, references)
     tasks = [task for target in matches for task in tasks_of(target)]
     return list({(task.namespace, task.id): task for task in tasks}.values())
+
+
+def find_predecessor(session: Session, task: TaskStatus) -> Target | None:
+    """Return the task or pipeline that a task waits for; None if it was deleted."""
+    with suppress(TaskNotFound):
+        return get(session, Scope(task.namespace, None), task.after.split()[0])
+    return None
 
 
 def tasks_of(target: Target) -> Sequence[TaskStatus]:

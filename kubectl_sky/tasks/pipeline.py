@@ -387,20 +387,13 @@ def _list_waiting(target: Target) -> list[TaskStatus]:
     return [task for task in tasks_of(target) if task.predecessor]
 
 
-def _find_predecessor(session: Session, task: TaskStatus) -> Target | None:
-    """Return the task or pipeline that a task waits for; None if it was deleted."""
-    with suppress(find.TaskNotFound):
-        return find.get(session, find.Scope(task.namespace, None), task.after.split()[0])
-    return None
-
-
 def lead_after(session: Session, target: Target) -> State | None:
     """Resume what waits for a task that has succeeded; delete it if that has failed.
 
     Return the state of that task; None if it was deleted, which changes nothing.
     """
     waiting = _list_waiting(target)
-    predecessor = _find_predecessor(session, waiting[0])
+    predecessor = find.find_predecessor(session, waiting[0])
     state = predecessor.state if predecessor else None
     if state is State.COMPLETED:
         for task in waiting:
@@ -419,7 +412,7 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
     if not waiting:
         return
     session, name = session.patient(wait.stop), waiting[0].predecessor
-    predecessor = _find_predecessor(session, waiting[0])
+    predecessor = find.find_predecessor(session, waiting[0])
     if predecessor and not predecessor.state.ended:
         note(f"{target.name}: starts when {name} has succeeded")
         with suppress(TaskFailed):  # it was stopped

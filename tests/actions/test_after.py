@@ -11,8 +11,8 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.controllers.loop import Loop
 from kubectl_sky.controllers.tasks import TasksController
 from kubectl_sky.errors import TaskFailed, UserError
-from kubectl_sky.tasks import pipeline
-from kubectl_sky.tasks.find import Target, get_by_label
+from kubectl_sky.tasks import doctor, pipeline
+from kubectl_sky.tasks.find import Target, get_by_label, tasks_of
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Submitter, shorten_waits
@@ -89,6 +89,22 @@ def test_after_deleted_predecessor_leaves_task_suspended(api: FakeCluster, send:
     with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) was deleted"):
         start_after(api)
     assert job(api)["spec"]["suspend"] is True
+
+
+def test_doctor_says_whether_predecessor_can_still_succeed(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send_both(send)
+    (task,) = tasks_of(target_of(api))
+
+    def cause() -> str:
+        return doctor.why_pending(api.session(), task)
+
+    assert cause() == f"suspended until train ({TRAIN}) has succeeded"
+    end(api, 3)
+    assert cause() == f"it does not start: train ({TRAIN}) has failed"
+    api.remove(kinds.JOB, f"train-{TRAIN}")
+    assert cause() == f"it does not start: train ({TRAIN}) was deleted"
 
 
 def test_after_succeeded_predecessor_starts_at_once_and_failed_one_is_refused(
