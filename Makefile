@@ -74,7 +74,8 @@ _tools: venv
 	$(BIN)/zizmor --quiet --offline .
 	$(BIN)/python -m tests.cluster.actionlint
 	$(BIN)/mypy
-	$(PYTEST) -m 'tools and not cluster'
+	$(PYTEST) -m 'tools and not cluster and not alone'
+	$(BIN)/pytest -m alone
 
 _cluster: venv
 	@$(HEADING) 'tests with a real Kubernetes'
