@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.documents import Note, Part, always
-from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, PhaseDetails, condition
+from kubectl_sky.workloads.workload import LATE, QUEUED, STOPPED, Phase, PhaseDetails, condition
 
 Object = Mapping[str, Any]
 
@@ -217,8 +217,8 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
     reason, message = status.reason or verdict.reason, status.message
     if status.exit_code is None or verdict.reason not in (_POD_FAILED, STOPPED):
         message = message or verdict.message
-    if deleted and (verdict.phase is Phase.PODS or verdict.reason == STOPPED):
-        reason, message = STOPPED, verdict.message
+    if deleted and (verdict.phase is Phase.PODS or verdict.reason in (LATE, STOPPED)):
+        reason, message = LATE if verdict.reason == LATE else STOPPED, verdict.message
     elif reason in _PASSING and verdict.reason not in ("", _POD_FAILED):
         reason, message = verdict.reason, verdict.message
     elif reason == TERMINATING:

@@ -481,6 +481,19 @@ def test_task_pod_ended_after_main_keeps_cause_of_main(phase: str, late: dict[st
         assert (task.state, task.note) == (State.COMPLETED, "")
 
 
+def test_task_that_is_late_fails_in_the_words_of_its_job_while_its_pod_is_deleted() -> None:
+    """The kubelet has ended the pod, and deletes it without a grace period."""
+    job, pod = make_job(end="Failed"), make_pod(phase="Failed", state=terminated(143))
+    job["status"]["conditions"][-1]["reason"] = "DeadlineExceeded"
+    job["metadata"]["annotations"][names.MAX_DURATION] = "3s"
+    pod["metadata"] |= {
+        "deletionTimestamp": "2026-01-01T00:05:02Z",
+        "deletionGracePeriodSeconds": 0,
+    }
+    note = "node-0: DeadlineExceeded (exit code 143): it ran longer than max_duration 3s"
+    assert fold([job], [pod]).note == note
+
+
 @pytest.mark.parametrize(("code", "state"), [(0, State.COMPLETED), (3, State.FAILED)])
 def test_indexed_task_main_ended_beside_running_container_decides_state(
     code: int, state: State
