@@ -187,6 +187,7 @@ def join():
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # setup and run have not begun
 node_ips = host() if RANK == 0 else join()
-signal.signal(signal.SIGTERM, signal.SIG_DFL)
+for number in signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ:  # Python ignores the last two
+    signal.signal(number, signal.SIG_DFL)
 os.environ.update(SKYPILOT_NODE_IPS="\n".join(node_ips), KUBECTL_SKY_MET="1")
 os.execv("/bin/sh", ["/bin/sh", os.path.join(os.path.dirname(__file__), "entry.sh")])

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from signal import SIGPIPE, SIGXFSZ
 
 import pytest
 
@@ -112,6 +113,13 @@ def is_closed(connection: socket.socket) -> bool:
 
 def test_barrier_all_nodes_get_addresses_in_rank_order(task: Task) -> None:
     assert task.meet(2, 0, 1) == [task.right] * 3, "the token is not in the environment of the task"
+
+
+def test_barrier_leaves_the_program_the_signals_that_python_ignores(task: Task) -> None:
+    """With SIGPIPE ignored, `echo "$SKYPILOT_NODE_IPS" | head -n1` prints an error now and then."""
+    (task.folder / "entry.sh").write_text("grep SigIgn /proc/self/status\n")
+    ignored = [int(mask, 16) for _, mask in task.meet(2, 0, 1)]
+    assert not any(mask >> number - 1 & 1 for mask in ignored for number in (SIGPIPE, SIGXFSZ))
 
 
 def test_barrier_without_token_uses_dns_addresses(task: Task) -> None:
