@@ -218,7 +218,7 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
     if status.exit_code is None or verdict.reason not in (_POD_FAILED, STOPPED):
         message = message or verdict.message
     if deleted and (verdict.phase is Phase.PODS or verdict.reason in (LATE, STOPPED)):
-        reason, message = LATE if verdict.reason == LATE else STOPPED, verdict.message
+        reason, message = verdict.reason or STOPPED, verdict.message
     elif reason in _PASSING and verdict.reason not in ("", _POD_FAILED):
         reason, message = verdict.reason, verdict.message
     elif reason == TERMINATING:

@@ -70,7 +70,7 @@ class Rule:
     """Consecutive patterns with the same sign, so that their order does not matter."""
 
     def __init__(self, patterns: Sequence[_Pattern]) -> None:
-        self._patterns = patterns
+        self._patterns = patterns  # compiled when first used: not if there are too many rules
         self.negated = patterns[0].negated
 
     @cached_property

@@ -48,12 +48,13 @@ def service(sky: Command, **fields: Any) -> str:
 def update_in_vain(sky: Command, cause: str, *arguments: str) -> str:
     """Return the error of an update; again, without a change, until the cause is known."""
 
-    def update() -> str:
+    def update() -> Done | None:
         done = sky("serve", "update", *arguments, "--wait-timeout", "3s")
-        assert done.returncode == 4, done.stderr
-        return done.stderr if cause in done.stderr else ""
+        return None if done.returncode == 4 and cause not in done.stderr else done
 
-    return eventually(update)
+    done = eventually(update)
+    assert done and done.returncode == 4
+    return done.stderr
 
 
 def served(done: Done) -> Any:
