@@ -44,15 +44,14 @@ test-all: ## run `make test`, then with a real Kubernetes and its controllers, a
 	$(MAKE_AGAIN) --jobs=2 _prepare _without-cluster
 	$(MAKE_AGAIN) _cluster
 
-lint: $(testing) ## check style, types, the layers and the budget of lines
-	@$(HEADING) 'style, types, layers, lines'
+lint: $(testing) ## check style, types and the layers
+	@$(HEADING) 'style, types, layers'
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/shellcheck --norc --shell sh --exclude $(SHARED) runtime/*.sh
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/budget.py .ci/dist.py .ci/picture.py .ci/release_notes.py docs/pages.py
+	$(BIN)/mypy .ci/dist.py .ci/picture.py .ci/release_notes.py docs/pages.py
 	$(BIN)/lint-imports
-	$(BIN)/python .ci/budget.py
 
 unit: $(testing) ## run the tests that need no Kubernetes
 	@$(HEADING) 'tests without a Kubernetes'

@@ -31,7 +31,6 @@ TOP_LEVEL = {
     "README.md",
     "SECURITY.md",
     "action.yml",
-    "budget.toml",
     "deploy",
     "docs",
     "examples",
