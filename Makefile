@@ -17,6 +17,8 @@ DIST := dist
 IMAGE = $(shell sed -n 's/^REPOSITORY = "\(.*\)"/\1/p' kubectl_sky/install/model.py):$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' kubectl_sky/__init__.py)
 # Many tests wait most of the time.
 PYTEST := $(BIN)/pytest --numprocesses 3 --dist worksteal
+# Says how long a part took, and runs tests that fail once more, alone.
+PART := $(BIN)/python .ci/part.py
 # shellcheck: parts share variables and functions with entry.sh, some files exist only in pods, messages have ~,
 # and A && B || C is used on purpose.
 SHARED := SC1091,SC2015,SC2034,SC2088,SC2148,SC2154,SC2329
@@ -25,7 +27,7 @@ HEADING = printf '\n==== %s ====\n'
 MAKE_AGAIN = @$(MAKE) --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint unit venv bench bench-cluster bench-scale bench-server site web image dist packages _prepare _without-cluster _tools _cluster
+.PHONY: help demo test test-all lint unit venv bench bench-cluster bench-scale bench-server site web image dist packages _lint _prepare _without-cluster _tools _cluster
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,35 +39,42 @@ demo: $(or $(wildcard $(ALL)),$(LIGHT)) ## run the demo on a practice cluster: n
 
 test: lint ## check style and types, run the unit tests and those on the practice cluster; needs only Python
 	@$(HEADING) 'tests without a Kubernetes, and with the practice cluster'
-	NOT_RUN=$(BEYOND) $(PYTEST) -m 'not cluster and not tools'
+	@NOT_RUN=$(BEYOND) $(PART) 'tests on the practice cluster' $(PYTEST) -m 'not cluster and not tools'
 
+test-all: export PARTS := .venv/parts.txt
 test-all: ## run `make test`, then with a real Kubernetes and its controllers, a browser, krew, packages
 	$(MAKE_AGAIN) $(testing)
+	@rm -f $(PARTS)
 	$(MAKE_AGAIN) --jobs=2 _prepare _without-cluster
 	$(MAKE_AGAIN) _cluster
+	@$(HEADING) 'all parts'
+	@cat $(PARTS)
 
 lint: $(testing) ## check style, types and the layers
+	@$(PART) 'style, types, layers' $(MAKE) --no-print-directory _lint
+
+_lint:
 	@$(HEADING) 'style, types, layers'
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/shellcheck --norc --shell sh --exclude $(SHARED) runtime/*.sh
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py .ci/picture.py .ci/release_notes.py docs/pages.py
+	$(BIN)/mypy .ci/dist.py .ci/part.py .ci/picture.py .ci/release_notes.py docs/pages.py
 	$(BIN)/lint-imports
 
 unit: $(testing) ## run the tests that need no Kubernetes
 	@$(HEADING) 'tests without a Kubernetes'
-	$(PYTEST) -m 'not cluster and not practice and not tools'
+	@$(PART) 'tests without a Kubernetes' $(PYTEST) -m 'not cluster and not practice and not tools'
 
 venv: $(ALL) ## create .venv with the project and its tools
 
 # What takes long only the first time is built beside the tests that do not need it.
 _prepare: $(testing)
-	@nice $(BIN)/python -m tests.cluster prepare
+	@nice $(PART) 'programs and images' $(BIN)/python -m tests.cluster prepare
 
-# One after the other, whatever --jobs says.
+# One after the other, whatever --jobs says. `make test` has to do with Python alone.
 _without-cluster:
-	$(MAKE_AGAIN) --jobs=1 test
+	@.ci/bare.sh $(MAKE) --no-print-directory --jobs=1 test
 	$(MAKE_AGAIN) --jobs=1 _tools
 
 _tools: venv
@@ -73,12 +82,12 @@ _tools: venv
 	$(BIN)/zizmor --quiet --offline .
 	$(BIN)/python -m tests.cluster.actionlint
 	$(BIN)/mypy
-	$(PYTEST) -m 'tools and not cluster and not alone'
-	$(BIN)/pytest -m alone
+	@$(PART) 'tests with kubectl, a browser, krew, packages' $(PYTEST) -m 'tools and not cluster and not alone'
+	@$(PART) 'tests of Ray' $(BIN)/pytest -m alone
 
 _cluster: venv
 	@$(HEADING) 'tests with a real Kubernetes'
-	$(PYTEST) -m cluster
+	@$(PART) 'tests with a real Kubernetes' $(PYTEST) -m cluster
 
 # Each is made again after a change of pyproject.toml.
 $(ALL): pyproject.toml
@@ -94,8 +103,8 @@ define install
 @$(if $(PYTHON),:,echo 'Python 3.11 or newer is needed, and none is on PATH' >&2; exit 1)
 @$(HEADING) 'install into .venv: about $(1) MB of packages, unless pip has them in its cache'
 @[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
-@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' # knows --group
-@$(BIN)/python -m pip install --quiet --no-compile --editable $(2)
+@$(BIN)/python -m pip install --upgrade 'pip>=25.1' # knows --group
+@$(BIN)/python -m pip install --no-compile --editable $(2)
 @touch $@
 endef
 

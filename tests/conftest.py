@@ -13,6 +13,7 @@ from tests.cluster import packages
 from tests.cluster.shell import Unavailable, absent
 
 pytest_plugins = [
+    "tests.cluster.programs",  # the others import it
     "tests.cluster.fixtures",
     "tests.cluster.controllers",
     "tests.cluster.multikueue",

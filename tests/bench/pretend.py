@@ -9,18 +9,16 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from tests.bench.harness import Bench
-from tests.cluster import golang
+from tests.cluster import golang, programs
 
 Json = dict[str, Any]
 
 NODES = 1_000
-_KWOK = Path(__file__).parent.parent / "cluster" / "modules" / "kwok"
 _STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
 _SIZE = {"cpu": "64", "memory": "512Gi", "pods": "200", "nvidia.com/gpu": "8"}
 
@@ -33,14 +31,14 @@ def _each(make: Callable[[int], object], numbers: Iterable[int]) -> None:
 @contextmanager
 def cluster_nodes(bench: Bench, session: Session) -> Iterator[None]:
     """Pretend the cluster nodes, all ready; real ones get no pods meanwhile."""
-    stages = golang.sources(_KWOK, "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    stages = golang.sources(programs.MODULES / "kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
     texts = [(stages / f"{name}.yaml").read_text() for name in _STAGES]
     bench.write("stages.yaml", "---\n".join(texts))
     # Commands change the namespace of their kubeconfig's context.
     kubeconfig = shutil.copy(bench.environment["KUBECONFIG"], bench.folder / "kwok-kubeconfig")
     kwok = subprocess.Popen(
         [
-            str(golang.build("kwok", _KWOK, "sigs.k8s.io/kwok/cmd/kwok")),
+            str(programs.path("kwok")),
             f"--kubeconfig={kubeconfig}",
             f"--config={bench.folder / 'stages.yaml'}",
             "--node-lease-duration-seconds=0",

@@ -2,20 +2,44 @@
 
 import os
 import shlex
+import subprocess
 import sys
+from contextlib import suppress
 
-from tests.cluster import cache, controllers, drivers, hold
+from tests.bench import skypilot
+from tests.cluster import (
+    cache,
+    controllers,
+    drivers,
+    hold,
+    packages,
+    plane,
+    practice,
+    programs,
+)
 from tests.cluster.cache import say
 from tests.cluster.shell import Broken, Unavailable
 from tests.cluster.target import Cluster
 
 
 def prepare() -> int:
-    """Install and build what takes long. Not to be able to is a failure in CI only."""
+    """Install and build what takes long. Not to be able to is a failure in CI only.
+
+    What the tests without a real Kubernetes wait for comes first. They say what they lack.
+    """
+    with suppress(Unavailable):
+        packages.require("busybox", "chromium", "objdump", "socat", "strip")
+    with suppress(Unavailable):
+        practice.kubectl()
+    with suppress(subprocess.CalledProcessError):
+        skypilot.python()
+    for name in programs.PROGRAMS:
+        programs.build(name)
     try:
         driver = drivers.prepare()
         for controller in controllers.ALL:
             controller.program()
+        plane.BETA.program()
     except Unavailable as error:
         say(f"NO KUBERNETES: tests that need one will not run: {error}")
         return 1 if os.environ.get("CI") else 0

@@ -3,16 +3,14 @@
 import sys
 from pathlib import Path
 
-from tests.cluster import golang
+from tests.cluster import programs
 from tests.cluster.shell import Broken, Unavailable, run
-
-_MODULE = Path(__file__).parent / "modules" / "actionlint"
 
 
 def main() -> None:
     """Run actionlint on this checkout; without Go, only say that it did not run."""
     try:
-        program = golang.build("actionlint", _MODULE, "github.com/rhysd/actionlint/cmd/actionlint")
+        program = programs.path("actionlint")
         run([program, "-no-color"], folder=Path(__file__).parents[2])
     except Unavailable as problem:
         sys.stderr.write(f"warning: workflows not checked by actionlint: {problem}\n")

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import cache, debian, packages, rclone
+from tests.cluster import cache, debian, packages, programs
 from tests.cluster.place import FOLDER
 from tests.cluster.shell import find, run
 from tests.cluster.target import ADMIN, Cluster, selected
@@ -61,7 +61,7 @@ _MPI = ("openmpi-bin", "openssh-client", "openssh-server")
 
 def archives() -> tuple[Path, ...]:
     """Return the OCI archives of all images, from the cache or made now."""
-    copier = rclone.program()
+    copier = programs.path("rclone")
     sources = (Path(__file__), Path(debian.__file__), *_standins())
     key = cache.digest(SUITE, INCLUDE, *sources, copier.parent.name)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cluster import cache, components, golang, machine
+from tests.cluster import cache, components, golang, machine, programs
 from tests.cluster.api import request
 from tests.cluster.components import USERS
 from tests.cluster.place import Place
@@ -19,8 +19,7 @@ from tests.cluster.shell import Unavailable, absent, run
 from tests.cluster.starter import Starter
 from tests.cluster.target import OTHERS, Cluster
 
-_MODULES = Path(__file__).parent / "modules"
-_KWOK = _MODULES / "kwok"
+_KWOK = programs.MODULES / "kwok"
 _STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
 
 
@@ -35,7 +34,7 @@ class Release(NamedTuple):
     def program(self) -> Path:
         """Return the program that is all parts of a cluster, built once."""
         flags = f"-X k8s.io/component-base/version.gitVersion={self.version}"
-        return golang.build(self.module, _MODULES / self.module, ".", flags)
+        return golang.build(self.module, programs.MODULES / self.module, ".", flags)
 
 
 # Of the scheduling of gangs. The suites of the other clusters have none of them.
@@ -48,11 +47,7 @@ def prepare(release: Release) -> None:
     """Build what takes minutes. Raises Unavailable."""
     machine.prepare()
     release.program()
-    _kwok()
-
-
-def _kwok() -> Path:
-    return golang.build("kwok", _KWOK, "sigs.k8s.io/kwok/cmd/kwok")
+    programs.path("kwok")
 
 
 class _Plane(Starter):
@@ -78,7 +73,7 @@ class _Plane(Starter):
         (place.folder / "stages.yaml").write_text("---\n".join(texts))
         config = shutil.copy(place.kubeconfig, place.folder / "kwok-kubeconfig")
         flags = [f"--config={place.folder / 'stages.yaml'}", "--manage-all-nodes=true"]
-        self._run("kwok", [str(_kwok()), f"--kubeconfig={config}", *flags])
+        self._run("kwok", [str(programs.path("kwok")), f"--kubeconfig={config}", *flags])
 
     def reap(self) -> None:
         """Wait for the programs, which have been killed."""

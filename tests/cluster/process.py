@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cache, golang
+from tests.cluster import cache, golang, programs
 from tests.cluster.shell import Broken, path, run
 from tests.cluster.target import Cluster
-
-_MODULES = Path(__file__).parent / "modules"
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Controller:
     @property
     def module(self) -> Path:
         """Where its recipe is."""
-        return _MODULES / self.name
+        return programs.MODULES / self.name
 
     def program(self) -> Path:
         """Return the program, built once."""

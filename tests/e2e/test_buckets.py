@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import rclone
+from tests.cluster import programs
 from tests.cluster.shell import Broken, Unavailable, absent
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, submitted
 from tests.e2e.support import until_output, write_settings
 from tests.polling import eventually
+
+pytestmark = pytest.mark.builds("rclone")
 
 IMAGE = "docker.io/rclone/rclone:1.68.2"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
@@ -46,7 +48,7 @@ def program(cluster: Cluster) -> str:
     if cluster.driver != "practice":
         return "rclone"
     try:
-        return str(rclone.program())
+        return str(programs.path("rclone"))
     except (Broken, Unavailable, OSError) as error:
         absent(f"NO RCLONE: {error}")
 

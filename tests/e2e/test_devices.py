@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import golang
+from tests.cluster import golang, programs
 from tests.cluster.shell import Unavailable, absent
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command
 from tests.e2e.support import wait_for_controller
 
-_KWOK = Path(__file__).parent.parent / "cluster" / "modules" / "kwok"
 _STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
 DRIVER = "gpu.example.com"
 PRODUCTS = {"dra-h100": ("NVIDIA H100 80GB HBM3", 4), "dra-a100": ("NVIDIA A100-SXM4-40GB", 2)}
@@ -32,10 +31,11 @@ def cluster(real_cluster: Cluster) -> Cluster:
 def devices(cluster: Cluster, kubectl: Command, tmp_path: Path) -> Iterator[None]:
     """Two cluster nodes with devices, and the DeviceClass that gives them nvidia.com/gpu."""
     try:
-        program = golang.build("kwok", _KWOK, "sigs.k8s.io/kwok/cmd/kwok")
-        folder = golang.sources(_KWOK, "sigs.k8s.io/kwok") / "kustomize" / "stage"
+        program = programs.path("kwok")
+        sources = golang.sources(programs.MODULES / "kwok", "sigs.k8s.io/kwok")
     except Unavailable as error:
         absent(f"no kwok: {error}")
+    folder = sources / "kustomize" / "stage"
     texts = [(folder / f"{name}.yaml").read_text() for name in _STAGES]
     stages = tmp_path / "stages.yaml"
     stages.write_text("---\n".join(texts))

@@ -13,12 +13,10 @@ import pytest
 import yaml
 
 from kubectl_sky import __version__
-from tests.cluster import cache, golang, packages, practice
+from tests.cluster import cache, packages, practice, programs
 from tests.cluster.target import Cluster
 
 ROOT = Path(__file__).parent.parent.parent
-MODULE = ROOT / "tests" / "cluster" / "modules" / "krew"
-COMMANDS = "sigs.k8s.io/krew/cmd/"
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 DEVELOPMENT = ("hypothesis", "mypy", "pip", "pytest", "setuptools", "tests")
 
@@ -27,16 +25,16 @@ class Shell:
     """A shell with krew, but without this checkout and its Python."""
 
     def __init__(self, home: Path, cluster: Cluster) -> None:
-        programs = home / "programs"
-        programs.mkdir()
-        (programs / "kubectl").symlink_to(cluster.kubectl or practice.kubectl())
-        (programs / "kubectl-krew").symlink_to(golang.build("krew", MODULE, f"{COMMANDS}krew"))
+        folder = home / "programs"
+        folder.mkdir()
+        (folder / "kubectl").symlink_to(cluster.kubectl or practice.kubectl())
+        (folder / "kubectl-krew").symlink_to(programs.path("krew"))
         self._home = home
         self._environment = {
             "HOME": str(home),
             "KREW_ROOT": str(home / "krew"),
             "KUBECONFIG": str(cluster.kubeconfig),
-            "PATH": f"{home / 'krew' / 'bin'}:{programs}:{SYSTEM}",
+            "PATH": f"{home / 'krew' / 'bin'}:{folder}:{SYSTEM}",
         }
 
     def kubectl(self, *arguments: str) -> str:
@@ -55,7 +53,11 @@ class Shell:
         return done.stdout
 
 
-pytestmark = [pytest.mark.tools, pytest.mark.timeout(900)]  # the first one makes the archive
+pytestmark = [
+    pytest.mark.tools,
+    pytest.mark.builds("krew", "krew-validate"),
+    pytest.mark.timeout(900),  # the first one makes the archive
+]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +144,7 @@ def test_dist_manifest_without_one_archive_fails(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_dist_manifest_passes_krew_validation(dist: Path, tmp_path: Path) -> None:
-    validate = golang.build("krew-validate", MODULE, f"{COMMANDS}validate-krew-manifest")
+    validate = programs.path("krew-validate")
     assert write_manifest(tmp_path, *archives()).returncode == 0
     for manifest in (dist / "sky.yaml", tmp_path / "sky.yaml"):
         command = [str(validate), "-manifest", str(manifest), "-skip-install"]

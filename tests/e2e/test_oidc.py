@@ -16,7 +16,7 @@ pytest.importorskip("playwright", reason="make test-all installs it")
 
 from playwright.sync_api import Page, expect
 
-from tests.cluster import golang
+from tests.cluster import programs
 from tests.cluster.components import AUTHENTICATION, trusting
 from tests.cluster.issuer import CLIENT, Issuer
 from tests.cluster.rest_server import RestServer
@@ -27,13 +27,11 @@ from tests.polling import eventually
 from tests.ports import free_port
 
 pytestmark = [
-    pytest.mark.timeout(400),  # it may build oauth2-proxy
+    pytest.mark.builds("oauth2-proxy"),
     pytest.mark.parametrize(
         "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
     ),
 ]
-_MODULE = ROOT / "tests" / "cluster" / "modules" / "oauth2-proxy"
-_PACKAGE = "github.com/oauth2-proxy/oauth2-proxy/v7"
 ALICE = "alice@example.com"
 
 
@@ -98,7 +96,7 @@ def proxy(upstream: str, issuer: Issuer, folder: Path) -> Iterator[str]:
         "--cookie-secret": "0123456789abcdef" * 2,
     }
     documented = [arg for arg in container["args"] if arg.partition("=")[0] not in own]
-    program = golang.build("oauth2-proxy", _MODULE, _PACKAGE)
+    program = programs.path("oauth2-proxy")
     log_file = folder / "oauth2-proxy.log"
     with log_file.open("wb") as log:
         command = [program, *documented, *map("=".join, own.items())]

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.words import assets
-from tests.cluster import rclone
+from tests.cluster import programs
 from tests.cluster.shell import Broken, Unavailable, absent
 from tests.polling import eventually
+
+pytestmark = [pytest.mark.tools, pytest.mark.builds("rclone")]
 
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
 
@@ -107,7 +109,7 @@ def replace_interval(folder: Path) -> None:
 def bucket(tmp_path: Path) -> Iterator[Bucket]:
     """A bucket with one file, and a script that writes back every second."""
     try:
-        program = rclone.program()
+        program = programs.path("rclone")
     except (Broken, Unavailable, OSError) as error:
         absent(f"NO RCLONE: {error}")
     (tmp_path / "scripts").mkdir()
