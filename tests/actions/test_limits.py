@@ -17,7 +17,7 @@ def test_at_most_16_requests_run_at_a_time(api: FakeCluster) -> None:
 
     def hold() -> None:
         running.append(1)
-        released.wait(30)
+        released.wait(60)
 
     for nth in range(1, 21):
         api.before("list pods", hold, nth)

@@ -173,7 +173,7 @@ def test_complete_ends_without_waiting_for_requests(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
     assert done.stdout == ":4\n"
 

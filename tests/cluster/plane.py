@@ -78,7 +78,7 @@ class _Plane(Starter):
     def reap(self) -> None:
         """Wait for the programs, which have been killed."""
         for process in self._processes.values():
-            process.wait(30)
+            process.wait(60)
 
     def add_node(self, name: str, labels: Mapping[str, str], size: Mapping[str, str]) -> None:
         metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}

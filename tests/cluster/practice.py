@@ -24,7 +24,7 @@ from tests.cluster.target import ADMIN, OTHERS, Cluster
 _ROOT = Path(__file__).parent.parent.parent
 _CONTEXT = "sky-local"  # its administrator's
 _GPUS = "A100:8"  # as many as the other clusters of the tests pretend to have
-_SECONDS = 20  # to end in
+_SECONDS = 60  # to end in
 _DEATH_SIGNAL = 1  # of prctl
 _LIBC = ctypes.CDLL(None)
 

@@ -123,7 +123,7 @@ def running(
     finally:
         ended = process.poll()
         process.terminate()
-        process.wait(30)
+        process.wait(60)
         if ended is not None:
             raise Broken(f"{controller.name} has ended by itself:\n{log_file.read_text()[-2000:]}")
 

@@ -111,7 +111,7 @@ def test_forward_remote_close_closes_local_connection(session: Session, namespac
     start(session, namespace)
     with forwarded(session, lambda: (namespace, "a")) as (port, _):
         until_echo(port)
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
             line.sendall(b"bye\n")
             assert line.makefile("rb").read() == b"bye\n"
 
@@ -136,7 +136,7 @@ def test_forward_lost_connection_and_replaced_pod_reconnect(
 
     with forwarded(cut_session, pod) as (port, _):
         until_echo(port)
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
             line.sendall(b"one\n")
             assert line.recv(100) == b"one\n"
             proxy.cut()
@@ -150,7 +150,7 @@ def test_forward_lost_connection_and_replaced_pod_reconnect(
         threading.Timer(1.5, lambda: current.__setitem__(0, "b")).start()
         replacement.join()
         until_echo(port)
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
             line.sendall(b"who\n")
             assert line.recv(100) == b"b"
 

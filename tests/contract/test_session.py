@@ -150,7 +150,7 @@ def test_stream_close_ends_reading(session: Session, namespace: str) -> None:
         time.sleep(0.3)
         stream.close()
         stream.close()
-        assert reading.result(timeout=30) >= 0
+        assert reading.result(timeout=60) >= 0
     stream.__exit__()
 
 

@@ -108,7 +108,7 @@ def fetch(url: str) -> str:
     """Return the body of a URL once a server answers."""
 
     def body() -> str:
-        with suppress(OSError), urllib.request.urlopen(url, timeout=20) as answer:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=60) as answer:
             return str(answer.read().decode())
         return ""
 

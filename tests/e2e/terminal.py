@@ -97,4 +97,4 @@ def run_on_terminal(
             except OSError:  # closed by the other side
                 break
     os.close(ours)
-    return running.wait(timeout=30), screen.decode()
+    return running.wait(timeout=60), screen.decode()

@@ -65,7 +65,7 @@ def devices(cluster: Cluster, kubectl: Command, tmp_path: Path) -> Iterator[None
         kubectl("delete", "resourceslice", *PRODUCTS)
         kubectl("delete", "node", *PRODUCTS)
         kwok.terminate()
-        kwok.wait(30)
+        kwok.wait(60)
 
 
 def device_class(resource: str | None) -> dict[str, Any]:

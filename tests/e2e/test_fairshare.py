@@ -132,9 +132,9 @@ def test_controller_process_follows_submitted_task_and_is_restarted(
         )
         done = sky("submit", "-", "-d", *flags, stdin=TASK)
         assert done.returncode == 0, done.stderr
-        eventually(lambda: quietly(groups) == (100_000, 0, 0), 30)
+        eventually(lambda: quietly(groups) == (100_000, 0, 0))
         groups.phase("fair-fairsh01", "Running")
-        eventually(lambda: quietly(groups) == (99_990, 0, 1), 30)
+        eventually(lambda: quietly(groups) == (99_990, 0, 1))
 
         elsewhere = {**sky.environment, "KUBECTL_SKY_CONFIG_HOME": str(sky.folder / "none")}
         unnamed = replace(sky, environment=elsewhere)
@@ -147,10 +147,10 @@ def test_controller_process_follows_submitted_task_and_is_restarted(
         kubectl("delete", "leases", "--all", "-n", CONTROLLERS_NAMESPACE)
         groups.phase("fair-fairsh01", "Completed")
         process = sky.start(*run)
-        eventually(lambda: quietly(groups) == (99_990, 1, 0), 30)
-        eventually(lambda: quietly(groups) == (100_000, 0, 0), 30)
+        eventually(lambda: quietly(groups) == (99_990, 1, 0))
+        eventually(lambda: quietly(groups) == (100_000, 0, 0))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0, process.communicate()
+        assert process.wait(60) == 0, process.communicate()
     finally:
         process.kill()
 

@@ -207,7 +207,7 @@ class Visitor(threading.Thread):
     def run(self) -> None:
         while not self._stop_now.wait(0.05):
             try:
-                self.answers += httpx2.get(self._url, timeout=20).status_code == 200
+                self.answers += httpx2.get(self._url, timeout=60).status_code == 200
             except httpx2.TransportError:
                 self.failures += 1
 
@@ -277,7 +277,7 @@ OPEN = """\
 import ssl, sys, urllib.request
 try:
     context = ssl._create_unverified_context()
-    print(urllib.request.urlopen(sys.argv[1], timeout=20, context=context).status)
+    print(urllib.request.urlopen(sys.argv[1], timeout=60, context=context).status)
 except OSError as error:
     print(error)
 """

@@ -107,7 +107,7 @@ def proxy(upstream: str, issuer: Issuer, folder: Path) -> Iterator[str]:
         assert "WARNING" not in log_file.read_text()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def ready(url: str, process: subprocess.Popen[bytes]) -> bool:

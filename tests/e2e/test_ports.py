@@ -20,7 +20,7 @@ import sys, time, urllib.request
 end = time.monotonic() + 60
 while True:
     try:
-        print(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode(), end="")
+        print(urllib.request.urlopen(sys.argv[1], timeout=60).read().decode(), end="")
         break
     except OSError:
         assert time.monotonic() < end

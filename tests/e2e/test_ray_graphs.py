@@ -157,7 +157,7 @@ def operated(
     process = command.start("controllers", "run", "--only", "ray", "-n", namespace)
     yield result
     process.terminate()
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=60)
     command.end()
     assert process.returncode == 0, errors
     assert "forbidden" not in errors, errors
@@ -179,7 +179,7 @@ def test_ray_graph_changes_reach_status_and_service(operated: Operated, cluster:
         check_many_changes(operated)
         assert "-token" not in operated.describe()
         operated.kubectl("delete", "rayservegraph", NAME)
-        eventually(lambda: operated.kubectl("get", "rayservice", NAME).returncode, 40)
+        eventually(lambda: operated.kubectl("get", "rayservice", NAME).returncode)
 
 
 def check_created(operated: Operated) -> None:

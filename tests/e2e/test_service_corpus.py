@@ -60,7 +60,7 @@ def test_public_service_comes_up_and_its_pods_are_scheduled(
         return
     assert done.returncode == 0, done.stderr
     try:
-        eventually(lambda: _are_scheduled(sky), 10, lambda: sky("serve", "status", "web").stdout)
+        eventually(lambda: _are_scheduled(sky), 60, lambda: sky("serve", "status", "web").stdout)
     finally:
         assert sky("serve", "down", "web", "--user=ann").returncode == 0
 

@@ -38,7 +38,7 @@ def test_task_runs_once_a_missing_volume_is_created_as_advised(sky: Command) -> 
     )
     assert advice, done.stderr
     command = "kubectl sky volumes create notes SIZE --pvc-name notes"
-    eventually(lambda: command in " ".join(sky("doctor", "keeper01").stdout.split()), 30)
+    eventually(lambda: command in " ".join(sky("doctor", "keeper01").stdout.split()))
     created = sky(*advice[1].split(), "1Gi", *advice[2].split())
     assert created.returncode == 0, created.stderr
     assert sky("wait", "keeper01", "--timeout", "60s").returncode == 0

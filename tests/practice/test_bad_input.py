@@ -72,7 +72,7 @@ class Door:
             headers={**headers, **(bad.headers or {})},
             retries=False,
             redirect=False,
-            timeout=30,
+            timeout=60,
         )
 
     def ask(self, bad: Bad, namespace: str) -> Answer:

@@ -75,7 +75,7 @@ def test_slow_sources_of_one_namespace_do_not_delay_graphs_of_another() -> None:
     def reconcile(manifest: Json, state: State) -> float:
         rounds.append(manifest["metadata"]["namespace"])
         if manifest["metadata"]["namespace"] == "stranger":
-            finish.wait(30)
+            finish.wait(60)
         return 60.0
 
     controller = controller_of(reconcile=reconcile)

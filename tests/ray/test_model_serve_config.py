@@ -124,7 +124,7 @@ def wait_for(url: str, log: Path) -> str:
     deadline = time.monotonic() + _SERVE_SECONDS
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 text: str = answer.read().decode()
                 return text
         except (OSError, urllib.error.HTTPError):

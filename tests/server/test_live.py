@@ -57,7 +57,7 @@ def _unchunked(body: bytes) -> Iterator[bytes]:
 def viewing(port: int, query: str = "", **headers: str) -> Iterator[Viewer]:
     headers = {"Host": "x"} | (headers or bearer(ALICE))
     lines = [f"GET /tasks/events{query} HTTP/1.1", *map(": ".join, headers.items()), "", ""]
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         client.sendall("\r\n".join(lines).encode())
         yield Viewer(client)
 

@@ -162,7 +162,7 @@ def test_too_many_streams_of_one_user_are_refused(client: Client, cluster: FakeC
 
 def connect(port: int, path: str) -> socket.socket:
     """Send a request for events and return the connection."""
-    client = socket.create_connection(("127.0.0.1", port), timeout=20)
+    client = socket.create_connection(("127.0.0.1", port), timeout=60)
     client.sendall(
         f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ALICE}\r\n"
         "Accept: text/event-stream\r\n\r\n".encode()

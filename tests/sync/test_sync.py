@@ -125,7 +125,7 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
     address, key = f"127.0.0.1:{port}", "AKID,s3cr3tk3y"
     serve = [str(program), "--config", "", "serve", "s3", "--addr", address, "--auth-key", key]
     server = subprocess.Popen([*serve, str(tmp_path / "store")], stderr=subprocess.DEVNULL)
-    eventually(lambda: _listens(port), 30)
+    eventually(lambda: _listens(port))
     yield Bucket(tmp_path, program, port, server)
     server.kill()
     server.wait()
