@@ -49,6 +49,24 @@ def test_wheel_in_empty_environment_runs_task(version: str, tmp_path: Path) -> N
         sky("local", "down", "--purge")
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_install_lines_put_only_the_plugin_on_path(page: str, tmp_path: Path) -> None:
+    program = install(Path(sys.executable), tmp_path)
+    (tmp_path / ".kubectl-sky").symlink_to(program.parent.parent)
+    text = (wheel.ROOT / page).read_text()
+    start = text.index("mkdir -p ~/.local/bin")
+    lines = text[start : text.index("```", start)]
+    environment = {"HOME": str(tmp_path), "PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+
+    subprocess.run(["sh", "-euc", lines], env=environment, check=True)
+
+    folder = tmp_path / ".local" / "bin"
+    assert {path.name for path in folder.iterdir()} == {"kubectl-sky", "kubectl_complete-sky"}
+    command = [str(folder / "kubectl-sky"), "version"]
+    assert subprocess.check_output(command, env=environment, text=True) == f"{__version__}\n"
+    assert "PATH=" not in text
+
+
 def install(python: Path, folder: Path) -> Path:
     """Install the wheel with the practice cluster, and return the program."""
     built = wheel.build("wheel", folder / "dist")
