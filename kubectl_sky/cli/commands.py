@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
 WORDS = "kubectl_sky.words"  # those of the command in click's forms, in Context.meta
-REPLACED = "kubectl_sky.replaced"  # the id of the task before a rerun, in Context.meta
+RERUN = "kubectl_sky.rerun"  # the submit that a rerun repeats, in Context.meta
 _EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
 _STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kubectl_sky.cli import commands, options
+from kubectl_sky.cli import commands, options, submits
 from kubectl_sky.cli.submit import Results, print_task_file, request
 from kubectl_sky.errors import UserError
 from kubectl_sky.submitting.flags import Overrides
@@ -56,11 +56,12 @@ def command(
         raise UserError(f'"{words[0]}" stands before --', hint)
     stdin, strict = io.BytesIO(_task_file(words)), bool(flags["strict"])
     source = Source(_NO_FILE, overrides, os.environ, stdin, strict, in_memory=True)
-    ui = Results(form, str(flags["dry_run"]))
+    dry_run = str(flags["dry_run"])
+    ui = Results(form, dry_run, confirm=submits.confirm_repeated(dry_run))
     if form == "task":
-        print_task_file(source, ui, str(flags["dry_run"]))
+        print_task_file(source, ui, dry_run)
         return 0
-    submit.submit(request(source, cluster, form, flags), ui)
+    submit.submit(request(source, cluster, form, flags), ui, submits.connect_again(dry_run))
     return 0
 
 

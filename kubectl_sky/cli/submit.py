@@ -3,26 +3,29 @@
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, options, output, submits
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.tasks.ui import Collected
 
 if TYPE_CHECKING:
+    from kubectl_sky.cluster.session import Session
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
     from kubectl_sky.spec.volumes import Storage
     from kubectl_sky.submitting import submit, taskfile
+    from kubectl_sky.tasks.find import Target
     from kubectl_sky.tasks.submissions import Submission, Submitted
 
 
@@ -95,32 +98,45 @@ def command(
         flag = "--id names" if overrides.task_id else "-o task prints"
         raise UserError(f"{flag} one task", "submit one FILE with it")
     strict = bool(flags["strict"])
-    sources = [
-        taskfile.Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files
-    ] or [_source_of_task(str(task), overrides, cluster, strict)]
+    dry_run = str(flags["dry_run"])
+    confirm = submits.confirm_repeated(dry_run)
+    if task is None:
+        sources = [
+            taskfile.Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files
+        ]
+    else:
+        kept = _find_kept(task, overrides, cluster)
+        record = submits.of_task(kept.session, kept.target.namespace, kept.target.id)
+        sources = [_source_of(kept, overrides, strict, record, dry_run)]
+        confirm = submits.confirm_files(record, dry_run)
     if form == "task":
-        print_task_file(sources[0], Terminal(), str(flags["dry_run"]))
+        print_task_file(sources[0], Terminal(), dry_run)
         return 0
+
     requests = [request(source, cluster, form, flags) for source in sources]
-    ui = Results(form, str(flags["dry_run"]), several=len(files) > 1)
+    ui = Results(form, dry_run, several=len(files) > 1, confirm=confirm)
     try:
         if len(requests) > 1:
             submit.submit_all(requests, ui)
         else:
-            submit.submit(requests[0], ui)
+            submit.submit(requests[0], ui, submits.connect_again(dry_run))
     finally:
         ui.finish()
     return 0
 
 
-def _source_of_task(
-    reference: str, overrides: Overrides, cluster: options.ClusterFlags, strict: bool
-) -> "taskfile.Source":
-    """Return the file that the cluster keeps of a task, with the secrets that the user types."""
+class _Kept(Struct, frozen=True):
+    """A task, pipeline or group, and its file as the cluster keeps it."""
+
+    session: "Session"
+    target: "Target"
+    word: str
+    text: str
+
+
+def _find_kept(reference: str, overrides: Overrides, cluster: options.ClusterFlags) -> _Kept:
+    """Read the file that the cluster keeps of a task. Raises UserError."""
     from kubectl_sky.observe.status import TaskStatus
-    from kubectl_sky.spec.document import join_path
-    from kubectl_sky.spec.files import local_files
-    from kubectl_sky.submitting import check, taskfile
     from kubectl_sky.tasks import describe, find
     from kubectl_sky.workloads.arrays import ArrayJob
 
@@ -134,18 +150,43 @@ def _source_of_task(
     is_array = isinstance(target, TaskStatus) and target.backend == ArrayJob.name
     if is_array and not overrides.array:
         raise UserError(f"task {target.id} is an array", "repeat its numbers: --array N-M")
+    return _Kept(session, target, word, text)
 
-    path, data = f"<{word}/{target.id}>", text.encode()
+
+def _source_of(
+    kept: _Kept,
+    overrides: Overrides,
+    strict: bool,
+    record: submits.Record | None,
+    dry_run: str,
+) -> "taskfile.Source":
+    """Return the file that the cluster keeps of a task, with the secrets that the user types.
+
+    Asks before local files are sent from another folder than that of the task's own submit.
+    """
+    from kubectl_sky.spec.document import join_path
+    from kubectl_sky.spec.files import local_files
+    from kubectl_sky.submitting import check, taskfile
+
+    target = kept.target
+    path = f"<{kept.word}/{target.id}>"
+    data = kept.text.encode()
     source = taskfile.Source(path, overrides, os.environ, io.BytesIO(data), strict, in_memory=True)
     once = replace(overrides, env_files=(), secret_files=())  # they may be pipes
     documents, _ = taskfile.load(replace(source, overrides=once))
+    sent: list[str] = []
     for document in documents:
         for files in local_files(document.data):
-            folder = files.source if files.source[:1] == "~" else Path.cwd() / files.source
+            folder = files.source if files.source[:1] == "~" else str(Path.cwd() / files.source)
+            if not document.source(files.field):  # a flag names the others
+                sent.append(folder)
             output.note(
                 f"{join_path(files.field)}: {folder} is uploaded as it is now;"
-                f" the files of {word} {target.id} are not kept"
+                f" the files of {kept.word} {target.id} are not kept"
             )
+    if sent and dry_run == "none":
+        submits.confirm_folder(record, f"{kept.word} {target.id}", sent)
+
     if sys.stdin.isatty() and once == overrides:
         unset = {path for item in documents for path, _ in check.unset_flags(item)}
         names = sorted(str(name) for field, name in unset if field == "secrets")
@@ -189,7 +230,7 @@ def request(
         new_volumes=cast("Storage | None", flags.get("create_volumes")),
         wait_for_volumes=cast("bool | None", flags.get("wait_for_volumes")),
         after=cast("str | None", flags.get("after")),
-        replaces=click.get_current_context().meta.get(commands.REPLACED, ""),
+        replaces=rerun.record.id if (rerun := submits.repeated()) else "",
     )
 
 
@@ -218,9 +259,16 @@ class Preview(Terminal):
 class Results(Preview):
     """Print the results of a submit in the form that the user chose."""
 
-    def __init__(self, form: str | None, dry_run: str, several: bool = False) -> None:
+    def __init__(
+        self,
+        form: str | None,
+        dry_run: str,
+        several: bool = False,
+        confirm: "Callable[[Sequence[Danger]], None]" = lambda dangers: None,
+    ) -> None:
         super().__init__(form, dry_run)
         self._several = several
+        self._confirm = confirm
         self._results: list[Submission] = []
         self._report = Collected()  # of all files
 
@@ -242,9 +290,7 @@ class Results(Preview):
             )
         sys.stdout.flush()
         if not self._several and click.get_current_context().info_name in ("submit", "run"):
-            from kubectl_sky.cli import rerun
-
-            rerun.remember(submitted.id)
+            submits.remember(submitted, self._report.dangers)
 
     def problems(self, problems: Sequence[Problem]) -> None:
         super().problems(problems)
@@ -253,6 +299,7 @@ class Results(Preview):
     def review(self, dangers: "Sequence[Danger]") -> None:
         super().review(dangers)
         self._report.review(dangers)
+        self._confirm(dangers)
 
     def notes(self, items: Iterable[object]) -> None:
         notes = list(items)

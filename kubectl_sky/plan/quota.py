@@ -50,11 +50,13 @@ def check(
     limit_ranges: Sequence[Object] | None = (),
     *,
     is_new: bool = True,
+    freed: Demand | None = None,
 ) -> None:
     """Refuse a submit that a quota or LimitRange does not allow, with a line for each resource.
 
     `limit_ranges` are None if the user may not list them: requests may have unknown defaults. A
-    submit that is not new uses some of the quota itself, so only the limits count. Raises Refused.
+    submit that is not new uses some of the quota itself, so only the limits count. `freed` is what
+    is used now and will be deleted first. Raises Refused.
     """
     steps = [
         [(PodResources(pods.spec, limit_ranges or ()), pods.count) for pods in step.pods]
@@ -63,6 +65,8 @@ def check(
     lines: list[str] = []
     for item in sorted(quotas, key=lambda item: str(item["metadata"]["name"])):
         quota = _Quota(item, counts_used=is_new)
+        if freed:
+            quota.release(freed, limit_ranges or ())
         lines += sorted(_find_exceeded(demand, steps, quota))
         lines += _unset(steps, quota) if limit_ranges is not None else ()
     if lines:
@@ -94,6 +98,21 @@ class _Quota:
     def applies_to(self, pod: PodResources) -> bool:
         """Return whether the quota counts a pod: all its scopes match."""
         return all(_in_scope(scope, pod) for scope in self.scopes)
+
+    def release(self, freed: Demand, limit_ranges: Sequence[Object]) -> None:
+        """Take what will be deleted from what is used."""
+        if not self.scopes:
+            self._release(freed.objects, 1)
+        for step in freed.steps:
+            for pods in step.pods:
+                pod = PodResources(pods.spec, limit_ranges)
+                if self.applies_to(pod):
+                    self._release(pod.quota_usage, pods.count)
+
+    def _release(self, amounts: Amounts, count: int) -> None:
+        for name, amount in amounts.items():
+            if name in self.used:
+                self.used[name] -= amount * count
 
     def line(self, name: str, requested: Fraction, used: Fraction) -> Iterator[str]:
         """Yield a message if this is more than the quota allows."""

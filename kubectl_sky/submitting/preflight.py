@@ -16,6 +16,7 @@ from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
 from kubectl_sky.plan import fair_share, quota
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.quota import Demand, Pods, PodStep
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.submitting import gang, queues
 from kubectl_sky.submitting.taskfile import TaskFile
@@ -62,11 +63,13 @@ def check(
     decision: Decision,
     manifests: Manifests,
     guard: Guard = nullcontext,
+    replaced: str = "",
 ) -> Existing:
     """Compare the tasks with the cluster.
 
     Raises UserError for tasks that could never start, and, with the fields that differ, for an id
-    that belongs to another task. `guard` can keep the errors of independent checks.
+    that belongs to another task. `guard` can keep the errors of independent checks. Quotas count
+    without the task with the id `replaced`.
     """
     with guard():
         _check_queues(session, decision.plans)
@@ -79,7 +82,7 @@ def check(
     workloads = [manifest.object for manifest in manifests.workload]
     if not task_file.given_id:
         with guard():
-            _check_quotas(session, decision, manifests, shared)
+            _check_quotas(session, decision, manifests, shared, replaced=replaced)
         notes = (*notes, *gang.warnings(session, task_file, decision.plans, workloads))
         return Existing(manifests, shared=shared, notes=notes)
     manifests, items = as_first_sent(session, decision, manifests)
@@ -127,6 +130,7 @@ def _check_quotas(
     shared: Mapping[str, Json],
     *,
     is_new: bool = True,
+    replaced: str = "",
 ) -> None:
     """Refuse tasks that exceed a ResourceQuota or LimitRange, or the quota of their Kueue queue.
 
@@ -146,7 +150,18 @@ def _check_quotas(
         for manifest in manifests.shared
         if manifest.object["metadata"]["name"] not in shared
     ]
-    quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
+    freed = _used_by(session, namespace, replaced) if replaced else None
+    quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new, freed=freed)
+
+
+def _used_by(session: Session, namespace: str, task_id: str) -> Demand:
+    """Return what a task uses of quotas: its workloads, and its pods that have not ended."""
+    selector = f"{names.TASK_ID}={task_id}"
+    workloads = find.list_workloads(session, namespace, selector, find.whole)
+    pods = objects.list_all(session, kinds.POD, namespace, label_selector=selector)
+    live = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+    step = PodStep(tuple(Pods(pod["spec"], 1) for pod in live))
+    return Demand((step,), demand(workloads, ()).objects)
 
 
 def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json] | None:

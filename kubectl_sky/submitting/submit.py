@@ -34,7 +34,7 @@ from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.stop import stop
 from kubectl_sky.tasks.submissions import Submitted
 from kubectl_sky.tasks.ui import UI
-from kubectl_sky.words.facts import ExistingPvc, Facts
+from kubectl_sky.words.facts import ExistingPvc, Facts, Place
 from kubectl_sky.words.settings import DEFAULT_IMAGE
 from kubectl_sky.workloads.decide import Decision, decide
 
@@ -49,7 +49,7 @@ class Options(Struct, frozen=True):
     `new_volumes` is the storage of each volume that does not exist yet; None creates none. With
     `wait_for_volumes`, the task waits for missing ones; None means that the user has no such flag.
     The tasks start when the task `after` has succeeded. The task with the id `replaces` is stopped
-    first if it has not ended.
+    if it has not ended, when nothing but its end is in the way.
     """
 
     source: taskfile.Source
@@ -120,6 +120,8 @@ def submit_file(
         preview([file], ui)
         return
     uploads = _snapshot(file)
+    if options.replaces:
+        _replace(file, ui)
     submitted = _send(file, ui)
     with upload.to_pods(file.session, submitted, uploads, ui):
         if options.follow and file.sent_away:
@@ -162,10 +164,9 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     task_file, decision = prepared.task_file, prepared.decision
     with guard():
         _check_volumes(prepared, ui)
-        if prepared.options.replaces and prepared.options.dry_run == "none":
-            _stop_replaced(prepared.session, prepared.options.replaces, ui)
+    manifests_, replaced = prepared.existing.manifests, prepared.options.replaces
     existing = preflight.check(
-        prepared.session, task_file, decision, prepared.existing.manifests, guard
+        prepared.session, task_file, decision, manifests_, guard, replaced=replaced
     )
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
     if new := prepared.options.new_volumes:
@@ -174,12 +175,25 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     return replace(prepared, existing=existing)
 
 
-def _stop_replaced(session: Session, task_id: str, ui: UI) -> None:
+def _replace(file: Prepared, ui: UI) -> None:
+    """Stop the task that a checked file replaces, once the API server would accept the file."""
+    session = file.session
+    running: list[TaskStatus] = []
     with suppress(TaskNotFound):
-        targets = get_tasks(session, Scope(session.namespace, None), [task_id])
+        targets = get_tasks(session, Scope(session.namespace, None), [file.options.replaces])
         running = [task for task in targets if not task.state.ended]
-        ui.notes(f"warning: {text}" for text in stop(session, running))
-        ui.notes(f"task {task.id} ({task.name}) is stopped first" for task in running)
+    if not running:
+        return
+
+    try:
+        apply(session, file.decision, file.existing, ui, dry_run=True)
+    except SkyError as error:
+        hint = f"task {file.options.replaces} was not stopped"
+        error.hint = f"{error.hint}; {hint}" if error.hint else hint
+        raise
+
+    ui.notes(f"task {task.id} ({task.name}) is stopped first" for task in running)
+    ui.notes(f"warning: {text}" for text in stop(session, running))
 
 
 def _check_volumes(file: Prepared, ui: UI) -> None:
@@ -239,7 +253,10 @@ def _send(file: Prepared, ui: UI) -> Submitted:
             created.enter_context(
                 multikueue.copy_to_workers(session, manifests_, preflight.refuse_foreign)
             )
-        submitted = replace(apply(session, file.decision, file.existing, ui), file=file.path)
+        submitted = apply(session, file.decision, file.existing, ui)
+    namespace = file.decision.namespace or session.namespace
+    place = Place(session.server, session.context, namespace)
+    submitted = replace(submitted, file=file.path, place=place)
     submissions.remember(session, submitted, ui.note)
     if ui.live or any(plan.image != DEFAULT_IMAGE for plan in file.decision.plans):
         ui.notes(session.practice_warnings)

@@ -15,6 +15,7 @@ from kubectl_sky.tasks.find import Choose, Reference, Target, tasks_of
 from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import settings
 from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.facts import Place
 from kubectl_sky.words.private import Folder
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Submitted(Struct, frozen=True):
     workloads: tuple[Json, ...]
     unchanged: bool = False
     file: str = ""
+    place: Place = Place("", "", "")
 
     @property
     def id(self) -> str:

@@ -10,6 +10,17 @@ from kubectl_sky.words.owners import User
 from kubectl_sky.words.secret import Secret
 
 
+class Place(Struct, frozen=True):
+    """Where tasks are: the URL of the API server, the context, and the namespace."""
+
+    server: str
+    context: str
+    namespace: str
+
+    def __str__(self) -> str:
+        return f'namespace "{self.namespace}" of context "{self.context}"'
+
+
 class ClusterNode(Struct, frozen=True):
     """A cluster node: its labels, and its allocatable Kubernetes quantities.
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Run
+from tests.actions.test_quota import put_quota
 from tests.fake_cluster import FakeCluster
 
 TEXT = "name: train\nenvs: {EPOCHS: 1}\nsecrets: {TOKEN: null}\nrun: echo $EPOCHS\n"
@@ -85,3 +87,114 @@ def test_rerun_of_command_runs_it_again(run: Run, api: FakeCluster) -> None:
     assert code == 0, err
     assert "kubectl sky run -d -- python -c 'print(1)'" in err
     assert len([name for name in jobs(api) if "jobs python-" in name]) == 1
+
+
+def test_rerun_that_the_api_server_refuses_stops_nothing(
+    run: Run, api: FakeCluster, submitted: str
+) -> None:
+    api.before("create jobs", lambda: 422)
+    code, _, err = run("rerun")
+    assert code == 3
+    assert "Unprocessable Entity" in err
+    assert "task train001 was not stopped" in err
+    assert jobs(api) == [submitted]
+
+
+def test_rerun_over_quota_counts_without_the_task_that_it_replaces(
+    run: Run, api: FakeCluster, submitted: str
+) -> None:
+    api.start("train-train001")
+    used = {"count/jobs.batch": "1", "pods": "1"}
+    put_quota(api, used, used)
+    assert run("rerun")[0] == 0
+    assert submitted not in jobs(api)
+
+
+def test_rerun_over_quota_with_what_other_tasks_use_stops_nothing(
+    run: Run, api: FakeCluster, submitted: str
+) -> None:
+    put_quota(api, {"count/jobs.batch": "1"}, {"count/jobs.batch": "2"})
+    code, _, err = run("rerun")
+    assert code == 3
+    assert "quota few is full: count/jobs.batch: requested 1, used 1 of 1" in err
+    assert jobs(api) == [submitted]
+
+
+@pytest.mark.parametrize("flags", [(), ("--env", "EPOCHS=3")])
+def test_rerun_with_another_current_namespace_is_refused_without_a_terminal(
+    run: Run,
+    api: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    submitted: str,
+    flags: tuple[str, ...],
+) -> None:
+    api.namespace = "team"
+    code, _, err = run("rerun", *flags)
+    assert code == 2
+    assert 'The last submit ran in namespace "default" of context "fake".' in err
+    assert 'Submit to namespace "team" of context "fake"?' in err
+    assert "hint: confirm with --context fake -n team" in err
+    assert jobs(api) == [submitted]
+
+
+def test_rerun_with_a_namespace_of_its_own_submits_there_and_stops_nothing(
+    run: Run, api: FakeCluster, submitted: str
+) -> None:
+    api.namespace = "team"
+    code, _, err = run("rerun", "-n", "team", "-d")
+    assert code == 0, err
+    assert 'task train001 in namespace "default" of context "fake" is not stopped' in err
+    assert submitted in jobs(api)
+    assert len(jobs(api)) == 2
+
+
+def test_rerun_file_that_names_other_local_files_since_is_refused_without_a_terminal(
+    run: Run, api: FakeCluster, tmp_path: Path, submitted: str
+) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (tmp_path / "task.yaml").write_text(f"{TEXT}workdir: {outside}\n")
+    code, _, err = run("rerun")
+    assert code == 2
+    assert f"The task file sends {outside}, outside the task's folder. Submit it?" in err
+    assert jobs(api) == [submitted]
+
+    assert run("submit", "task.yaml", "--secret", "TOKEN", "-d")[0] == 0
+    assert run("rerun", "-d")[0] == 0  # what was sent before is known
+
+
+def test_submit_from_in_another_folder_is_refused_without_a_terminal(
+    run: Run, api: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "task.yaml").write_text("name: code\nworkdir: .\nrun: echo\n")
+    assert run("submit", "task.yaml", "--id", "coded001", "-d")[0] == 0
+    count = len(jobs(api))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    code, _, err = run("submit", "--from", "coded001", "-d")
+    assert code == 2
+    question = f"The submit of task coded001 ran in {tmp_path}. Send {tmp_path / 'other'}?"
+    assert question in err
+    assert f"hint: confirm with --workdir DIR, or run it in {tmp_path}" in err
+    assert len(jobs(api)) == count
+
+    assert run("submit", "--from", "coded001", "-d", "--workdir", ".")[0] == 0
+    monkeypatch.chdir(tmp_path)
+    assert run("submit", "--from", "coded001", "-d")[0] == 0
+
+
+def test_submit_from_with_a_changed_file_does_not_send_credentials(
+    run: Run, api: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id_rsa").write_text("key")
+    assert run("submit", "task.yaml", "--secret", "TOKEN", "--id", "train002", "-d")[0] == 0
+    kept = api.get(kinds.CONFIG_MAP, "train-train002")
+    kept["data"][names.TASK_FILE] = "name: train\nfile_mounts: {~/in: ~/.ssh}\nrun: echo\n"
+    api.put(kept)
+    count = len(jobs(api))
+    code, _, err = run("submit", "--from", "train002", "-d")
+    assert code == 2
+    assert "sends credentials" in err and "Submit it?" in err
+    assert len(jobs(api)) == count
