@@ -77,7 +77,9 @@ class Reader(Struct, frozen=True):
         """Print the logs of a deleted task; return whether it is known where they are."""
         from kubectl_sky.tasks import evidence, history
 
-        record = text and evidence.of_deleted_task(self.session, self.scope.namespace, text)
+        record = text and evidence.of_deleted_task(
+            self.session, self.scope.namespace, self.scope.user, text
+        )
         if record and record.logs:
             self._show(record, record.task_id, request, ui)
             return True

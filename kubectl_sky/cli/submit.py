@@ -142,7 +142,7 @@ def _find_kept(reference: str, overrides: Overrides, cluster: options.ClusterFla
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users=False)
-    target = find.get(session, scope, reference)
+    target = find.get_of_anyone(session, scope, reference)
     word = "task" if isinstance(target, TaskStatus) else target.word
     text = describe.task_file(session, target)
     if text is None:

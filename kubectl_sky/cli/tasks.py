@@ -268,7 +268,9 @@ def locate_or_show_evidence(
     try:
         return locate(session, scope, reference)
     except TaskNotFound:
-        record = reference and evidence.of_deleted_task(session, scope.namespace, reference)
+        record = reference and evidence.of_deleted_task(
+            session, scope.namespace, scope.user, reference
+        )
         if record:
             end = f"\n{format_evidence(record)}" if record.deaths else ""
             output.note(f"task {record.task_id} ({record.name}) was deleted{end}")

@@ -239,8 +239,8 @@ def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tu
             )
         raise UserError(
             "the cluster has no default StorageClass to provision the volume",
-            f"choose one of {', '.join(existing)} (config.storage_class_name in a file,"
-            f" --storage-class), or set a default:"
+            f"choose one of {', '.join(existing)}: config.storage_class_name of a volume's file, or"
+            f" `kubectl sky volumes create --storage-class`; or set a default:"
             f" kubectl annotate storageclass {existing[0]} {DEFAULT_CLASS[0]}=true",
         )
     available = f"available: {', '.join(existing)}" if existing else "the cluster has none"

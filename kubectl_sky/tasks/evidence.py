@@ -19,6 +19,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import names, settings
+from kubectl_sky.words.owners import User
 from kubectl_sky.words.private import Folder
 
 _MAX_FILES = 100  # maximum number of tasks with evidence
@@ -106,10 +107,12 @@ def of_deleted_pods(session: Session, task: TaskStatus) -> Evidence | None:
     return lost if lost and lost.deaths else None
 
 
-def of_deleted_task(session: Session, namespace: str | None, reference: str) -> Evidence | None:
+def of_deleted_task(
+    session: Session, namespace: str | None, user: User | None, reference: str
+) -> Evidence | None:
     """Return the evidence of a deleted task by its id, name or prefix of the id.
 
-    Of several, the newest task counts.
+    Of several, the newest task counts; `user` limits it to the tasks of one owner.
     """
     if session.is_for_caller:
         return None
@@ -117,7 +120,10 @@ def of_deleted_task(session: Session, namespace: str | None, reference: str) -> 
     records = [
         record
         for record in (_read(folder, name) for name in folder.names())
-        if record and record.server == session.server and namespace in (None, record.namespace)
+        if record
+        and record.server == session.server
+        and namespace in (None, record.namespace)
+        and (user is None or record.user == user.name)
     ]
     matches = [record for record in records if text in (record.task_id, record.name)] or [
         record for record in records if text and record.task_id.startswith(text)

@@ -182,6 +182,14 @@ def refetch(session: Session, task: TaskStatus) -> TaskStatus | None:
     return next(iter(list_tasks(session, Scope(task.namespace, None), read)), None)
 
 
+def get_of_anyone(session: Session, scope: Scope, reference: str) -> Target:
+    """Return the user's task that matches; if there is none, that of another user."""
+    try:
+        return get(session, scope, reference)
+    except UnknownName:
+        return get(session, replace(scope, user=None), reference)
+
+
 def get_by_label(session: Session, namespace: str, label: str, value: str) -> Target:
     """Return the task (label task-id) or pipeline with this id. Raises UserError without any."""
     return _fetch(session, Scope(namespace, None), [_Location(label, value, namespace)])[0]
@@ -231,16 +239,33 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
         try:
             matches = _matches(scope, text, tasks)
         except TaskNotFound:
-            for task in status.tasks(items, ()):
-                message = f"task {text} belongs to {task.user}"
-                hint = "add --all-users to include other users' tasks"
-                raise UnknownName(message, hint) from None
+            _refuse_other_owners(session, scope, text, items)
             if scope.namespace:
                 access.check_namespace(session, scope.namespace, "an argument here")
             raise
         for match in matches:
             is_task = isinstance(match, TaskStatus)
             yield _Location(names.TASK_ID if is_task else names.PIPELINE, match.id, match.namespace)
+
+
+def _refuse_other_owners(
+    session: Session, scope: Scope, text: Reference, items: Sequence[Json]
+) -> None:
+    """Raise UnknownName if tasks of other users match a text that none of the user's does.
+
+    `items` are the workloads whose id it is; without any, those of all users are listed.
+    """
+    if text is None or scope.user is None:
+        return
+    anyone = replace(scope, user=None, choose=lambda _, matches: matches)
+    workloads = items or list_workloads(session, scope.namespace, anyone.selector)
+    try:
+        matches = _matches(anyone, text, status.tasks(workloads, ()))
+    except UserError:  # none, or several of one prefix
+        return
+    of_users = " and ".join(sorted({match.user for match in matches}))
+    hint = "add --all-users to include other users' tasks"
+    raise UnknownName(f'task "{text}" belongs to {of_users}', hint) from None
 
 
 def _items_by_id(

@@ -27,6 +27,7 @@ from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, lost
+from tests.hints import find_unknown_flags
 
 _SHORT = 0.01
 _WAITS = (
@@ -191,7 +192,9 @@ def run(
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main.main(list(arguments))
-        return code, *capsys.readouterr()
+        out, err = capsys.readouterr()
+        assert list(find_unknown_flags(arguments, err)) == []
+        return code, out, err
 
     yield run
     logging.getLogger(LOGGER).setLevel(logging.CRITICAL)  # after -v=6

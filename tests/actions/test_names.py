@@ -111,7 +111,7 @@ def test_id_of_other_user_does_not_hide_name(run: Run, api: FakeCluster, send: S
     api.user = "alice"
     assert run("status", "pretrain", "-o", "name")[1] == "task/zzzz2345\n"
     api.user = "carol"
-    assert "task pretrain belongs to bob" in run("status", "pretrain")[2]
+    assert 'task "pretrain" belongs to bob' in run("status", "pretrain")[2]
 
 
 def test_library_and_server_refuse_ambiguous_name(api: FakeCluster) -> None:

@@ -86,3 +86,29 @@ def test_failed_task_with_unwritable_cache_exits_with_4(
     code, out, err = run("wait", ID)
     assert (code, out) == (4, f"task/{ID} (dying) failed: node-0: exit code 9\n")
     assert "Traceback" not in err
+
+
+def test_task_of_another_owner_is_not_reported_as_deleted(run: Run, api: FakeCluster) -> None:
+    api.finish(JOB, 9)
+    assert run("wait", ID)[0] == 4
+    owner = api.user
+    api.user = "carol"
+    for command in (("status", "dying"), ("logs", "dying"), ("doctor", ID), ("stop", ID[:6])):
+        code, _, err = run(*command)
+        assert code == 2
+        assert f"belongs to {owner}" in err
+        assert "hint: add --all-users" in err
+        assert FIRST not in err and "deleted" not in err
+
+    api.user = owner
+    assert run("stop", ID)[0] == 0
+    api.user = "carol"
+    assert FIRST not in run("status", "dying")[2], "the evidence is the owner's"
+
+
+def test_submit_from_task_of_another_owner_makes_it_ones_own(run: Run, api: FakeCluster) -> None:
+    api.user = "carol"
+    code, out, err = run("submit", "--from", "dying", "--secret", "TOKEN=x", "-d")
+    assert code == 0, err
+    task_id = out.split("/")[1].split()[0]
+    assert run("status", task_id, "-o", "name")[1] == f"task/{task_id}\n", "carol owns it"
