@@ -38,7 +38,7 @@ _TOO_LARGE = 16 * MAX_TOTAL_BYTES
 class Packer:
     """Pack the local files of tasks, each once, and collect their `problems`.
 
-    Credentials in a folder are added to `dangers`.
+    Credentials in a folder are added to `dangers`, what is not known of one to `notes`.
 
     Without `progress`, local files are refused. Unchanged files are taken from the `cache`. With
     `check_only`, files that are too large for ConfigMaps are not read: their archive has no digest.
@@ -54,6 +54,7 @@ class Packer:
     ) -> None:
         self.problems: list[Problem] = []
         self.dangers: list[Danger] = []
+        self.notes: list[str] = []
         self._progress = progress
         self._cache = cache
         self._limits = limits
@@ -108,6 +109,8 @@ class Packer:
                 names.append(name)
 
         before, snapshot = archive.measure(local_source, self._limits, on_entry), Snapshot()
+        if local_source.note and local_source.note not in self.notes:
+            self.notes.append(local_source.note)
         if names and local_source.path.is_dir() and not may_hold_credentials(files):
             self._credentials[files] = names
         if self._check_only and before.size >= _TOO_LARGE:

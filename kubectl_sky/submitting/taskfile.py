@@ -148,13 +148,14 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     tasks = check.as_service(tasks, serve, overrides, settings)
     check.refuse_unplannable(tasks, settings, source.max_nodes)
     tasks = source.adapt(tasks)
-    progress = ui.transfer if source.local_files else None
-    tasks, credentials = packing.pack(tasks, packing.packer(progress, settings, environ))
+    packer = packing.packer(ui.transfer if source.local_files else None, settings, environ)
+    tasks, credentials = packing.pack(tasks, packer)
     review = check.apply_settings((*review.dangers, *credentials), settings, environ)
     if review.refused:
         raise InvalidFiles(review.refused)
     ui.problems(problems)
     ui.review(review.reported)
+    ui.notes(packer.notes)
     return TaskFile(
         entries=tasks,
         id=file_id,

@@ -210,7 +210,8 @@ def _plan(
     problems = [*packer.problems, *reviewed.refused]
     if not packer.problems:
         problems += undecidable(list(compress(entries, is_known)), settings)
-    report = replace(report, review=reviewed).with_problems(problems)
+    remarks = (*report.remarks, *packer.notes)
+    report = replace(report, review=reviewed, remarks=remarks).with_problems(problems)
     if problems or not all(is_known):
         return replace(report, unplanned="some values are not set")
     if entries[0].task.service:

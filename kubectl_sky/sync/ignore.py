@@ -233,20 +233,20 @@ _GIT_FOLDER = read(b".git")  # changes with every git status; include it with !.
 class Rules(Struct, frozen=True):
     """The ignore files that apply to one folder, its own first.
 
-    `base` is the folder's path relative to the root, `name` the name of the ignore files. Paths in
-    `tracked` are not ignored. `ignored` means that the folder itself is.
+    `base` is the folder's path relative to the root, `name` the name of the ignore files. Tracked
+    paths are not ignored. `ignored` means that the folder itself is.
     """
 
     name: bytes
     patterns: tuple[Rule, ...] = _GIT_FOLDER
     base: bytes = b""
     parent: "Rules | None" = None
-    tracked: frozenset[bytes] = frozenset()
+    index: git.Index = git.Index()
     ignored: bool = False
 
     def ignores(self, path: bytes, folder: bool) -> bool:
         """Check whether a path is ignored; an ignored folder is ignored with its content."""
-        return path not in self.tracked and self._matches(path, folder)
+        return path not in self.index.paths and self._matches(path, folder)
 
     def _matches(self, path: bytes, folder: bool) -> bool:
         if self.ignored:
@@ -262,7 +262,7 @@ class Rules(Struct, frozen=True):
 
     def in_folder(self, path: bytes, files: os.PathLike[bytes] | bytes, has_file: bool) -> "Rules":
         """Return the rules of a subfolder; `files` is its local path."""
-        if path in self.tracked and not self.ignored and self._matches(path, folder=True):
+        if path in self.index.paths and not self.ignored and self._matches(path, folder=True):
             return replace(self, ignored=True)  # git tracks some of its files all the same
         if not has_file or self.ignored:
             return self
@@ -270,7 +270,7 @@ class Rules(Struct, frozen=True):
 
     def with_file(self, path: bytes, base: bytes) -> "Rules":
         """Add the rules of an ignore file. Raises UserError for one that is too large."""
-        added = Rules(self.name, _read(path), base, self, self.tracked)
+        added = Rules(self.name, _read(path), base, self, self.index)
         rules: Rules | None = added
         count = 0
         while rules:
@@ -317,10 +317,10 @@ def _of_git(root: Path) -> Rules:
     repository = _repository(root)
     if not (repository / ".git").exists():
         return Rules(GITIGNORE)
-    rules = Rules(GITIGNORE, tracked=git.list_tracked(root))
+    rules = Rules(GITIGNORE, index=git.read_index(repository, root))
     if root != repository:
         return rules
-    for file in (git.user_ignore_file(root), root / ".git" / "info" / "exclude"):
+    for file in (git.user_ignore_file(), root / ".git" / "info" / "exclude"):
         if file.is_file():
             rules = rules.with_file(os.fsencode(file), b"")
     return rules

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -56,12 +57,22 @@ class Source:
     def identity(self) -> tuple[bytes, bytes, bool]:
         return self._root, self._name, self._with_parents
 
+    @property
+    def note(self) -> str:
+        """Why the tracked files are not known, if git's rules apply; may be empty."""
+        return self._rules[0].index.note if self.path.is_dir() else ""
+
+    @cached_property
+    def _rules(self) -> tuple[Rules, bytes]:
+        """The rules, and the path of the folder for them."""
+        return ignore.rules(self.path, self._with_parents)
+
     def entries(self) -> Iterator[Entry | Refusal]:
         """Yield all entries, each folder before its content. Raises OSError."""
         if not self.path.is_dir():
             yield _entry(self._name, self._root, self._root)
             return
-        rules, path = ignore.rules(self.path, self._with_parents)
+        rules, path = self._rules
         yield from self._folder(self._root, b"", path, rules)
 
     def _folder(

@@ -5,6 +5,7 @@ Files are read without blocking. Named pipes and devices that could block are re
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -18,6 +19,7 @@ NODES = 100_000  # of one task: Kubernetes' limit for the pods of an Indexed Job
 _DIGITS = 12  # longer numbers exceed every bound
 # O_NONBLOCK: otherwise, opening a named pipe waits for a writer.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_DESCRIPTOR = re.compile(r"/dev/stdin|(?:/dev|/proc/self)/fd/[0-9]+")  # of the shell
 _BLOCK = 64 * 1024  # bytes; task files have a few thousand
 
 
@@ -32,8 +34,7 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFDIR:
             raise IsADirectoryError(errno.EISDIR, "is a directory")
-        descriptors = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-        if kind == stat.S_IFIFO and os.fsdecode(path).startswith(descriptors):
+        if kind == stat.S_IFIFO and _DESCRIPTOR.fullmatch(os.fsdecode(path)):
             os.set_blocking(file, True)
         elif kind != stat.S_IFREG and not os.path.samestat(status, Path(os.devnull).stat()):
             raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'not a file')}")
