@@ -168,10 +168,12 @@ def test_archive_respects_ignore_file_of_user(
     configuration = tmp_path / "config" / "git"
     configuration.mkdir(parents=True)
     (configuration / "ignore").write_text("*.secret\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert listed(checkout, with_parents=True) == ["a.log", "a.py"]
     (tmp_path / "mine").write_text("*.log\n")
-    run_git(checkout, "config", "core.excludesFile", str(tmp_path / "mine"))
+    run_git(checkout, "config", "core.excludesFile", "/of/a/stranger")
+    run_git(checkout, "config", "--global", "core.excludesFile", str(tmp_path / "mine"))
     assert listed(checkout, with_parents=True) == ["a.py", "a.secret"]
 
 
