@@ -274,7 +274,10 @@ def _may_have_credentials(connection: Connection, server: str) -> bool:
 
 
 def _run_plugin(plugin: Any, context: _Context) -> Entry:
-    """Run a credential plugin; return the user entry. Raises ClusterError."""
+    """Run a credential plugin; return the user entry. Raises ClusterError.
+
+    As in kubectl, without a time limit: the user's own program may wait for a login in a browser.
+    """
     command = str(plugin.get("command"))
     folder = str(Path(context.user_file).absolute().parent)
     cluster = ConfigNode("cluster", context.cluster, context.cluster_file)

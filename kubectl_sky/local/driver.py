@@ -16,6 +16,7 @@ _GPUS = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,61})(?::([1-9][0-9]{0,3}))?")
 
 _SMI_LINE = re.compile(r"^(GPU-[0-9A-Fa-f-]{1,60}), *(\S.*)$", re.MULTILINE)
 _OF_HOST = " of this machine"
+_SMI_SECONDS = 30
 
 
 class ClusterState(StrEnum):
@@ -52,10 +53,12 @@ class Gpus(Struct, frozen=True):
         """Return the GPUs of this machine: of several models, the most frequent one."""
         command = ["nvidia-smi", "--query-gpu=uuid,name", "--format=csv,noheader"]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=30, check=False)
+            done = subprocess.run(command, capture_output=True, timeout=_SMI_SECONDS, check=False)
             output, problem = done.stdout.decode(errors="replace"), "it shows no GPU"
-        except (OSError, subprocess.TimeoutExpired) as error:
-            output, problem = "", getattr(error, "strerror", None) or "it does not answer"
+        except subprocess.TimeoutExpired:
+            output, problem = "", f"it did not respond within {_SMI_SECONDS} s"
+        except OSError as error:
+            output, problem = "", error.strerror or str(error)
         models: dict[str, list[str]] = {}
         for uuid, name in _SMI_LINE.findall(output):
             models.setdefault(re.sub(r"[^A-Za-z0-9.-]+", "-", name.strip())[:63], []).append(uuid)

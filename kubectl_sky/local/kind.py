@@ -20,6 +20,7 @@ GPU = "nvidia.com/gpu"
 _REMOVE = "remove it with `kubectl sky local down --purge`"
 _READY_SECONDS = 180  # until ready, after the images are pulled
 _QUERY_SECONDS = 60
+_LONG_SECONDS = 1800  # pulls an image of 1 GB
 _LABEL = f"label=io.x-k8s.kind.cluster={CLUSTER}"
 _CREATE = ("kind", "create", "cluster", "--name", CLUSTER, "--wait", f"{_READY_SECONDS}s")
 _KUBECTL = ("docker", "exec", f"{CLUSTER}-control-plane", "kubectl",
@@ -148,7 +149,11 @@ class Kind:
     def _watch(self, *command: str, stdin: str = "") -> None:
         """Run a long command with its output on stderr. Raises ClusterError."""
         try:
-            self._run(command, _in=stdin, _out=sys.stderr, _err=sys.stderr)
+            streams = {"_in": stdin, "_out": sys.stderr, "_err": sys.stderr}
+            self._run(command, **streams, _timeout=_LONG_SECONDS)
+        except sh.TimeoutException:
+            what = f"`{_shorten(command)}` did not end within {_LONG_SECONDS} s"
+            raise ClusterError(what, "see its output above") from None
         except sh.ErrorReturnCode as error:
             raise ClusterError(
                 f"`{_shorten(command)}` failed ({error.exit_code})", "see its output above"

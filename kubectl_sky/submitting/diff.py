@@ -132,7 +132,7 @@ def run_external(pairs: Sequence[Pair], command: str, environ: Mapping[str, str]
             for path, text in zip(paths, (pair.live, pair.merged), strict=True):
                 if text:
                     (path / pair.name).write_text(text, encoding="utf-8")
-        try:
+        try:  # without a time limit: the user's own program may wait for keys, such as vimdiff
             done = subprocess.run(
                 [*shlex.split(command), *map(str, paths)], env=dict(environ), check=False
             )

@@ -1,11 +1,15 @@
 """Local clusters of kind, with stand-ins for kind and docker."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 import yaml
 
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.local import kind as driver
+from kubectl_sky.local.driver import ClusterSpec
 from tests.local import programs
 from tests.local.conftest import Local
 
@@ -180,3 +184,19 @@ def test_local_up_state_folder_with_quote_is_escaped(local: Local, tmp_path: Pat
     assert own.is_file()
     quoted = str(own).replace("'", "'\"'\"'")
     assert done.stdout == f"export KUBECONFIG='{quoted}'\n"
+
+
+def test_kind_that_hangs_is_an_error_with_its_limit(
+    local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs.install(local.programs, "docker")
+    (local.programs / "kind").write_text(
+        '#!/bin/sh\n[ "$1 $2" = "create cluster" ] && exec sleep 600\necho "$@" >> $0.calls\n'
+    )
+    (local.programs / "kind").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{local.programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(driver, "_LONG_SECONDS", 3)
+    message = "`kind create cluster --name …` did not end within 3 s"
+    with pytest.raises(ClusterError, match=message):
+        driver.Kind(tmp_path / "kubeconfig").start(ClusterSpec())
+    assert "delete cluster" in (local.programs / "kind.calls").read_text()
