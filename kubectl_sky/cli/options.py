@@ -147,8 +147,6 @@ def _cluster_flags(
     **connection: Any,
 ) -> ClusterFlags:
     groups = connection.pop("as_groups")
-    if groups and not connection["as_user"]:  # as in kubectl
-        raise UserError("--as-group requires --as", "name a user, too")
     return ClusterFlags({**connection, "as_groups": tuple(groups)}, user, all_namespaces)
 
 

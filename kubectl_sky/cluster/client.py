@@ -4,12 +4,16 @@ Nothing else imports its REST layer. Retries, limits and decoding are ours, in `
 `session`.
 """
 
+import os
+import re
+from ipaddress import ip_address
 from math import inf
+from urllib.parse import urlsplit
 
 import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
-from kubernetes.client.rest import RESTClientObject
+from kubernetes.client.rest import RESTClientObject, should_bypass_proxies
 
 from kubectl_sky.cluster import open_sockets
 from kubectl_sky.cluster.transport import Reply, Request, read, remaining
@@ -21,7 +25,7 @@ class Client:
     """A client for the server and the certificates of one configuration. Thread-safe."""
 
     def __init__(self, configuration: Configuration) -> None:
-        """Raises HTTPError, OSError, ValueError or ImportError for invalid settings."""
+        """Raises HTTPError, OSError or ValueError for invalid settings."""
         configuration.connection_pool_maxsize = _MAX_CONNECTIONS
         configuration.keep_alive = True  # otherwise firewalls drop idle log streams
         configuration.retries = False  # otherwise urllib3 retries, and follows redirects
@@ -52,3 +56,37 @@ class Client:
 
     def close(self) -> None:
         self._rest.close()
+
+
+def choose_proxy(configuration: Configuration, proxy_url: str) -> str:
+    """Set the proxy that kubectl uses; return how messages name it, "" for none.
+
+    NO_PROXY does not count for `proxy_url`, of the kubeconfig, and no proxy of the environment is
+    for this machine's own servers. A SOCKS proxy resolves the server's name.
+    """
+    server = str(configuration.host)
+    if proxy_url:
+        configuration.no_proxy = None
+    elif _is_loopback(urlsplit(server).hostname or ""):
+        configuration.proxy = None
+
+    url = configuration.proxy
+    if not url or should_bypass_proxies(server, configuration.no_proxy or ""):
+        return ""
+    configuration.proxy = re.sub(r"^socks5:", "socks5h:", url)
+    shown = re.sub(r"//.*@", "//", url)  # without a password
+    return f"{shown} of {'proxy-url in the kubeconfig' if proxy_url else _variable(server)}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _variable(server: str) -> str:
+    """Return the name of the variable that sets the proxy for a server."""
+    names = (f"{urlsplit(server).scheme}_proxy", "all_proxy")
+    spellings = [spelling for name in names for spelling in (name, name.upper())]
+    return next(filter(os.environ.get, spellings), "the system's settings")

@@ -7,6 +7,8 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from kubectl_sky.cluster.client import Client
 
+Headers = tuple[tuple[str, str], ...]
+
 KUBERNETES_PATH = "/kubernetes"  # of the API server's paths, at a server of `kubectl sky api`
 
 
@@ -43,7 +45,9 @@ class Target(Struct, frozen=True):
 
     `authorization` is a header value, "" for none. `client` has the certificates and the proxy.
     `renewable` means that resolving the connection again may return fresh credentials. `user` is
-    the name of the user in the kubeconfig.
+    the name of the user in the kubeconfig, and `impersonation` are the headers of the one that it
+    acts as. `proxy` is how messages name the proxy, "" for none. `compressed` is whether to ask
+    for compressed answers.
     """
 
     server: str
@@ -53,6 +57,9 @@ class Target(Struct, frozen=True):
     client: "Client"
     renewable: bool = False
     user: str = ""
+    impersonation: Headers = ()
+    proxy: str = ""
+    compressed: bool = True
 
 
 class Contexts(Struct, frozen=True):

@@ -359,9 +359,12 @@ class TooLarge(exceptions.HTTPError):
     """Raised for a response larger than any list of Kubernetes objects."""
 
 
-def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
+def unreachable(info: RequestInfo, error: Exception, proxy: str = "") -> ClusterError:
+    """Translate an exception of urllib3; `proxy` names the one that was used."""
     while isinstance(error, exceptions.MaxRetryError) and error.reason:
         error = error.reason
+    if proxy and _is_of_proxy(info, error):
+        return _explain_proxy(info, error, proxy)
     if isinstance(error, exceptions.SSLError):
         return _explain_untrusted(info, error)
     for failure, result, what, hint in _FAILURES:
@@ -374,6 +377,26 @@ def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
                 hint = _CHECK_LOCAL
             return result(what.format(info=info, host=host, why=why), hint)
     return Unreachable(f"lost the connection to {info.host}", "try again")
+
+
+def _is_of_proxy(info: RequestInfo, error: Exception) -> bool:
+    """Whether a proxy did not connect to the server."""
+    if isinstance(error, exceptions.ReadTimeoutError):  # else its URL is the path of the request
+        return "://" in str(error.url) and not str(error.url).startswith(info.server)
+    return isinstance(error, (exceptions.ProxyError, exceptions.ConnectTimeoutError))
+
+
+def _explain_proxy(info: RequestInfo, error: Exception, proxy: str) -> ClusterError:
+    text = one_line(getattr(error, "original_error", error))
+    why = _find_reason(_NOT_CONNECTED, text.lower())
+    answer = _PROXY_ANSWER.search(text)
+    if answer:
+        what = f"the proxy answers: {answer[1]}"
+        hint = f"check the proxy {proxy}, and that it may connect to {info.host}"
+    else:
+        what = "the proxy does not answer" + (f": {why}" if why else "")
+        hint = f"check the proxy {proxy}"
+    return Unreachable(f"cannot reach {info.host}: {what}", hint)
 
 
 def _explain_untrusted(info: RequestInfo, error: Exception) -> ClusterError:
@@ -401,6 +424,12 @@ _NOT_CONNECTED = (
     ("no route to host", "no route to the host"),
     ("unreachable", "the network is unreachable"),
     ("timed out", "timed out"),
+    ("name or service not known", "its host name is not known"),
+    ("failed to resolve", "its host name is not known"),
+)
+# What an HTTP proxy answers to CONNECT, and a SOCKS proxy with a code or to a login.
+_PROXY_ANSWER = re.compile(
+    r"(?:Tunnel connection failed: |\b0x0[0-9a-f]: |(?=All offered SOCKS5|SOCKS5 ))(.*)"
 )
 _TLS = (
     ("PEM", "the kubeconfig's certificates or keys are damaged"),
@@ -416,8 +445,6 @@ _TLS = (
     ("CERTIFICATE_REQUIRED", "the server requires a client certificate"),
 )
 _UNKNOWN_HOST = "cannot reach {info.host}: the host name {host} is not known"
-_NO_PROXY = "cannot reach {info.host}: the proxy does not answer"
-_CHECK_PROXY = "check HTTPS_PROXY, NO_PROXY and proxy-url in the kubeconfig"
 _TIMED_OUT = "{info.host} did not answer {info.method} {info.resource} in time"
 _TOO_LARGE = "{info.host} answers {info.method} {info.resource} with more than the 64 MiB allowed"
 _DAMAGED = "{info.host} answers {info.method} {info.resource} with damaged data"
@@ -426,7 +453,6 @@ _MORE_TIME = "try again, or allow more with --request-timeout"
 _Failure = tuple[type[Exception], type[ClusterError], str, str]
 _FAILURES: tuple[_Failure, ...] = (
     (exceptions.NameResolutionError, Unreachable, _UNKNOWN_HOST, _CHECK_NETWORK),
-    (exceptions.ProxyError, Unreachable, _NO_PROXY, _CHECK_PROXY),
     (
         exceptions.ConnectTimeoutError,
         Unreachable,

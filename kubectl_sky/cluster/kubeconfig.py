@@ -1,38 +1,40 @@
 """Resolve server and credentials: kubeconfig, flags or service account.
 
-The Kubernetes client reads the files, runs credential plugins and sets up TLS and proxies. This
-module adds kubectl's flags and precedence rules, and reports each error in one line.
+The Kubernetes client merges the files and sets up TLS and proxies. This module adds kubectl's flags
+and precedence rules, and reports each error in one line.
 """
 
 import os
 import re
-from base64 import b64encode
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
 import yaml
 from kubernetes.client.configuration import Configuration
 from kubernetes.config import ConfigException, load_incluster_config
-from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster.client import Client
+from kubectl_sky.cluster import credential_plugin, kubeconfig_keys
+from kubectl_sky.cluster.client import Client, choose_proxy
 from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target
+from kubectl_sky.cluster.impersonation import impersonate
+from kubectl_sky.cluster.kubeconfig_keys import Entry, reject
 from kubectl_sky.errors import ClusterError, UserError, did_you_mean
-
-Entry = dict[str, Any]
 
 _DEFAULT_PATH = "~/.kube/config"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_SECTIONS = ("clusters", "contexts", "users")
 _CA = "certificate-authority"
 _INSECURE = "insecure-skip-tls-verify"
 _CERTIFICATES = ("client-certificate", "client-key")
 _CERTIFICATE_KEYS = frozenset({*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)})
+_FILES = (_CA, *_CERTIFICATES, "tokenFile")  # paths relative to the file that contains them
+_IN_HEADER = frozenset({"token", "tokenFile", "username", "password"})  # win over auth-provider
+_STATIC = _IN_HEADER | {"client-certificate", "client-certificate-data"}  # win over exec
 _HEADER = re.compile(r"[\x21-\x7e]+( [\x21-\x7e]+)?")
 _MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # raised by the Kubernetes client
 
@@ -108,13 +110,12 @@ def _no_kubeconfig(connection: Connection) -> ClusterError:
 
 
 class _Context(Struct, frozen=True):
-    """A context with its entries and flags applied, and the files of the entries."""
+    """A context with its entries and flags applied, and the file of the user."""
 
     name: str
     namespace: str
     cluster: Entry
     user: Entry
-    cluster_file: str
     user_file: str
     user_name: str
 
@@ -131,39 +132,59 @@ def _from_files(connection: Connection, paths: str) -> Target:
     except ClusterError:
         raise
     except OSError as error:
-        raise _reject(paths, f"{error.filename}: {error.strerror}") from None
+        raise reject(paths, f"{error.filename}: {error.strerror}") from None
     except _MALFORMED:
-        raise _reject(paths, "its certificates or credentials are damaged") from None
+        raise reject(paths, "its certificates or credentials are damaged") from None
+    if "auth-provider" in user and not configuration.api_key:
+        raise reject(paths, "the id-token of its auth-provider is not valid", "log in again")
+
     renewable = bool({"exec", "tokenFile", "auth-provider"} & set(context.user))
-    renewable = renewable and not connection.anonymous
+    renewable = renewable and not (connection.anonymous or connection.token)
     target = _target(
         configuration,
         context.name,
         context.namespace,
-        renewable=renewable and not connection.token,
+        renewable=renewable,
+        proxy_url=context.cluster.get("proxy-url", ""),
     )
-    return replace(target, user=context.user_name)
+    return replace(
+        target,
+        user=context.user_name,
+        impersonation=impersonate(connection, context.user),
+        compressed=not context.cluster.get("disable-compression"),
+    )
+
+
+class _Merger(KubeConfigMerger):
+    """Merges files as kubectl does, which also takes empty ones and UTF-16."""
+
+    def load_config(self, path: str) -> None:
+        config = yaml.safe_load(Path(path).read_bytes())
+        if config is None:
+            config = {}
+        if self.config_merged is None:
+            self.config_merged = ConfigNode(path, {section: [] for section in _SECTIONS}, path)
+        for section in _SECTIONS:
+            items = config.get(section) or []
+            self._merge(section, items, path)  # type: ignore[no-untyped-call]
+        self.config_files[path] = config
 
 
 def _read(paths: str) -> KubeConfigMerger:
     """Read and merge kubeconfig files. Raises ClusterError for invalid files."""
     try:
-        merger = KubeConfigMerger(paths)
+        merger = _Merger(paths)  # type: ignore[no-untyped-call]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark else ""
-        raise _reject(paths, f"not YAML{line}") from None
+        raise reject(paths, f"not YAML{line}") from None
     except (ConfigException, RecursionError, *_MALFORMED):
-        raise _reject(paths, "not a kubeconfig") from None
+        raise reject(paths, "not a kubeconfig") from None
     except OSError as error:
-        raise _reject(paths, error.strerror or "cannot be read") from None
+        raise reject(paths, error.strerror or "cannot be read") from None
     if not isinstance(merger.config, ConfigNode):
-        raise _reject(paths, "not a kubeconfig")
+        raise reject(paths, "not a kubeconfig")
     return merger
-
-
-def _reject(paths: str, why: str) -> ClusterError:
-    return ClusterError(f"cannot use the kubeconfig {paths}: {why}", "see `kubectl config view`")
 
 
 def _current_context(merger: KubeConfigMerger) -> str:
@@ -181,15 +202,23 @@ def _find(merger: KubeConfigMerger, kind: str, name: object, paths: str) -> tupl
     for node in merger.config.value[f"{kind}s"]:
         entry = node.value.get(kind)
         if node.value.get("name") == name and isinstance(entry, dict):
-            return {
-                key: value for key, value in entry.items() if value not in ("", None)
-            }, node.path
+            return _clean(kind, name, entry, node.path), node.path
     names = _names(merger, f"{kind}s")
     similar = did_you_mean(str(name), names)
     hint = f"{similar}it has: {', '.join(names) or 'none'}" + (
         "; the name of a task is --name" if kind == "cluster" else ""
     )
     raise ClusterError(f'{kind} "{name}" not found in the kubeconfig {paths}', hint)
+
+
+def _clean(kind: str, name: object, entry: Entry, path: str) -> Entry:
+    """Return an entry without empty values, and with absolute paths. Raises ClusterError."""
+    entry = {key: value for key, value in entry.items() if value not in ("", None)}
+    if kind != "context":
+        kubeconfig_keys.check(kind, name, entry, path)
+        folder = Path(path).absolute().parent
+        entry |= {key: os.path.normpath(folder / entry[key]) for key in _FILES if key in entry}
+    return entry
 
 
 def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths: str) -> _Context:
@@ -201,9 +230,9 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
         )
     context, _ = _find(merger, "context", name, paths)
     cluster_name = connection.cluster or context.get("cluster")
-    cluster, cluster_file = _find(merger, "cluster", cluster_name, paths)
+    cluster, _ = _find(merger, "cluster", cluster_name, paths)
     user: Entry = {}
-    user_file = cluster_file
+    user_file = ""
     if "user" in context:
         user, user_file = _find(merger, "user", context["user"], paths)
     return _Context(
@@ -211,7 +240,6 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
         connection.namespace or str(context.get("namespace") or "default"),
         _with_flags(connection, cluster, paths),
         user,
-        cluster_file,
         user_file,
         str(context.get("user") or ""),
     )
@@ -233,9 +261,9 @@ def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
         cluster = {key: value for key, value in cluster.items() if key not in authority}
         authority = set()
     if not cluster.get("server"):
-        raise _reject(paths, "its cluster has no server")
+        raise reject(paths, "its cluster has no server")
     if cluster.get(_INSECURE) and authority:
-        raise _reject(paths, f"{_INSECURE} together with {_CA} is not allowed")
+        raise reject(paths, f"{_INSECURE} together with {_CA} is not allowed")
     return cluster
 
 
@@ -255,9 +283,13 @@ def _credentials(connection: Connection, context: _Context) -> Entry:
         return {key: user[key] for key in user.keys() & _CERTIFICATE_KEYS} | {
             "token": connection.token
         }
-    if "exec" in user and not {"token", "tokenFile"} & set(user):
-        return _run_plugin(user["exec"], context)
-    return user
+    given = set(user)
+    if "exec" in given and not _STATIC & given:
+        return credential_plugin.run(user["exec"], context.user_file, context.cluster)
+    ignored = {"exec", "auth-provider"} if _IN_HEADER & given else {"exec"}
+    if {"username", "password"} & given:
+        user = {"username": "", "password": "", **user}
+    return {key: user[key] for key in user.keys() - ignored}
 
 
 def _is_encrypted(server: str) -> bool:
@@ -273,60 +305,18 @@ def _may_have_credentials(connection: Connection, server: str) -> bool:
     return _is_encrypted(server) or (bool(connection.server_url) and _on_loopback(server))
 
 
-def _run_plugin(plugin: Any, context: _Context) -> Entry:
-    """Run a credential plugin; return the user entry. Raises ClusterError.
-
-    As in kubectl, without a time limit: the user's own program may wait for a login in a browser.
-    """
-    command = str(plugin.get("command"))
-    folder = str(Path(context.user_file).absolute().parent)
-    cluster = ConfigNode("cluster", context.cluster, context.cluster_file)
-    try:
-        status = ExecProvider(ConfigNode("exec", plugin), folder, cluster).run()
-        return _user_of(status)
-    except ConfigException as error:
-        why = str(error).removeprefix("exec: ")
-    except OSError as error:
-        why = error.strerror or "it cannot be run"
-    except _MALFORMED:
-        why = "its answer is not an ExecCredential with a token or a certificate"
-    hint = str(plugin.get("installHint") or "log in and try again")
-    raise ClusterError(f"the credential plugin {command} failed: {_one_line(why)}", _one_line(hint))
-
-
-def _user_of(status: Entry) -> Entry:
-    """Convert an ExecCredential status to a user entry. Raises LookupError if empty."""
-    user: Entry = {}
-    if status.get("token"):
-        user["token"] = str(status["token"])
-    if status.get("clientCertificateData"):
-        pems = (status["clientCertificateData"], status["clientKeyData"])
-        for name, pem in zip(_CERTIFICATES, pems, strict=True):
-            user[f"{name}-data"] = b64encode(pem.encode()).decode()
-    if not user:
-        raise LookupError("neither token nor certificate")
-    return user
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _load(merger: KubeConfigMerger, context: _Context, user: Entry, paths: str) -> Configuration:
     """Load certificates and tokens with the Kubernetes client."""
     name = context.name
     names = {"cluster": name, "user": name}
-    cluster_node = {"name": name, "cluster": context.cluster}
-    user_node = {"name": name, "user": user}
     config = {
         "contexts": [{"name": name, "context": names}],
-        "clusters": [ConfigNode("clusters", cluster_node, context.cluster_file)],
-        "users": [ConfigNode("users", user_node, context.user_file)],
+        "clusters": [{"name": name, "cluster": context.cluster}],
+        "users": [{"name": name, "user": user}],
     }
     loader = KubeConfigLoader(
         ConfigNode("kubeconfig", config),
         name,
-        config_base_path=None,  # paths are relative to the file that contains them
         config_persister=merger.save_changes,  # saves refreshed OIDC tokens
     )
     configuration = Configuration()
@@ -338,7 +328,7 @@ def _load(merger: KubeConfigMerger, context: _Context, user: Entry, paths: str) 
         if text.startswith("File does not exist: "):
             missing = text.removeprefix("File does not exist: ")
             why = f"the certificate or key file {missing} does not exist"
-        raise _reject(paths, why) from None
+        raise reject(paths, why) from None
     return configuration
 
 
@@ -354,15 +344,17 @@ def _from_service_account(connection: Connection) -> Target:
     _override(configuration, connection)
     pod_namespace = _POD_NAMESPACE.read_text().strip() if _POD_NAMESPACE.exists() else "default"
     renewable = not connection.token and not connection.anonymous
-    return _target(
+    target = _target(
         configuration, "in-cluster", connection.namespace or pod_namespace, renewable=renewable
     )
+    return replace(target, impersonation=impersonate(connection, {}))
 
 
 def _from_flags(connection: Connection) -> Target:
     configuration = Configuration()
     _override(configuration, connection)
-    return _target(configuration, "", connection.namespace or "default")
+    target = _target(configuration, "", connection.namespace or "default")
+    return replace(target, impersonation=impersonate(connection, {}))
 
 
 def _override(configuration: Configuration, connection: Connection) -> None:
@@ -392,6 +384,7 @@ def _target(
     namespace: str,
     *,
     renewable: bool = False,
+    proxy_url: str = "",
 ) -> Target:
     server = str(configuration.host).rstrip("/")
     if "@" in server:
@@ -406,7 +399,8 @@ def _target(
     if not configuration.verify_ssl:  # requested by the user: do not warn on every request
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     try:
+        proxy = choose_proxy(configuration, proxy_url)
         client = Client(configuration)
-    except (urllib3.exceptions.HTTPError, OSError, ValueError, ImportError) as error:
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
         raise ClusterError(f"cannot use the connection's settings: {error}") from None
-    return Target(server, context, namespace, authorization, client, renewable)
+    return Target(server, context, namespace, authorization, client, renewable, proxy=proxy)

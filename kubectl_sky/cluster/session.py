@@ -111,9 +111,9 @@ class Session:
         return self._target.server
 
     @property
-    def account(self) -> tuple[str, str]:
-        """The server, and the name of the user in the kubeconfig: they name the credentials."""
-        return self._target.server, self._target.user
+    def account(self) -> tuple[object, ...]:
+        """The server, the name of the user in the kubeconfig, and the user that it acts as."""
+        return self._target.server, self._target.user, self._target.impersonation
 
     @property
     def is_for_caller(self) -> bool:
@@ -192,7 +192,7 @@ class Session:
                     final = attempts.wait_after(error)
                     if final:
                         self._lost_at = monotonic()
-                        raise errors.unreachable(outgoing.info, final) from None
+                        raise errors.unreachable(outgoing.info, final, target.proxy) from None
         self._clock.set(reply.headers.get("Date", ""))
         if attempts.lost:
             self._lost_at = monotonic()
@@ -295,15 +295,18 @@ class Session:
         headers = urllib3.HTTPHeaderDict(outgoing.headers)
         if outgoing.body is None:  # the Kubernetes client takes few types without a body
             headers.discard("Content-Type")
+        if not target.compressed:
+            headers["Accept-Encoding"] = "identity"
         headers["User-Agent"] = f"kubectl-sky/{__version__}"
         if target.authorization:
             headers["Authorization"] = target.authorization
         elif self._connection.server_user:
             headers["X-User"] = _header(self._connection.server_user)
-        if self._connection.as_user:
-            headers["Impersonate-User"] = _header(self._connection.as_user)
-        for group in self._connection.as_groups:
-            headers.add("Impersonate-Group", _header(group))
+        if target.impersonation:  # never together with that of a caller
+            for name in [name for name in headers if name.lower().startswith("impersonate-")]:
+                headers.discard(name)
+        for name, value in target.impersonation:
+            headers.add(name, _header(value))
         return headers
 
     def _check(self, info: RequestInfo, reply: Reply) -> Reply:

@@ -326,8 +326,10 @@ def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> 
     except (ssl.SSLError, ssl.CertificateError) as error:
         raise urllib3.exceptions.SSLError(error) from None
     except OSError as error:
-        if isinstance(error, TimeoutError) or not pool.proxy:
+        if not pool.proxy:
             raise
+        if isinstance(error, TimeoutError):  # as the pool does
+            raise urllib3.exceptions.ReadTimeoutError(pool, pool.proxy.url, "timed out") from None
         raise urllib3.exceptions.ProxyError("the tunnel failed", error) from None
     if not isinstance(connection.sock, socket.socket):
         connection.close()

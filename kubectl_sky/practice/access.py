@@ -4,9 +4,10 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 
@@ -14,6 +15,8 @@ from kubectl_sky.practice import problems
 from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.resources import Json
 
+_AUTHENTICATION = "authentication.k8s.io"
+_EXTRA = "impersonate-extra-"
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = [*_READ, "create", "delete", "patch", "update"]
@@ -41,6 +44,8 @@ _ROLES = {
 class User:
     name: str
     groups: tuple[str, ...]
+    uid: str = ""
+    extra: dict[str, list[str]] = field(default_factory=dict)
 
 
 class Attempt(NamedTuple):
@@ -89,11 +94,21 @@ class Access:
     def user(self, headers: Headers) -> User:
         """Return the user of these headers, impersonated by an admin or not. Raises Problem."""
         user = self._owner(headers.get("authorization", ""))
-        impersonated = headers.get("impersonate-user")
-        if not impersonated:
+        name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
+        groups, extra = headers.getlist("impersonate-group"), _extra(headers)
+        if not name:
+            if groups or uid or extra:
+                raise problems.bad_request("requested groups without impersonating a user")
             return user
-        self.check(user, Attempt("impersonate", "", "users", name=impersonated))
-        return User(impersonated, (*headers.getlist("impersonate-group"), "system:authenticated"))
+        attempts = [("", "users", name), *(("", "groups", group) for group in groups)]
+        attempts += [(_AUTHENTICATION, "uids", uid)] if uid else []
+        for key, values in extra.items():
+            attempts += [(_AUTHENTICATION, f"userextras/{key}", value) for value in values]
+        for group, resource, value in attempts:
+            self.check(user, Attempt("impersonate", group, resource, name=value))
+        if "system:authenticated" not in groups:
+            groups.append("system:authenticated")
+        return User(name, tuple(groups), uid, extra)
 
     def _owner(self, authorization: str) -> User:
         scheme, _, token = authorization.partition(" ")
@@ -130,6 +145,14 @@ class Access:
                 storage = f"{role['kind'].lower()}s.{_RBAC}"
                 stored = self._api.state.get(storage, scope, role["name"]) or {}
                 yield from stored.get("rules") or ()
+
+
+def _extra(headers: Headers) -> dict[str, list[str]]:
+    extra: dict[str, list[str]] = {}
+    for name, value in headers.items():
+        if name.startswith(_EXTRA):
+            extra.setdefault(unquote(name.removeprefix(_EXTRA)), []).append(value)
+    return extra
 
 
 def _names(subject: Json, user: User) -> bool:

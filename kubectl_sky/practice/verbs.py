@@ -120,6 +120,8 @@ class Verbs:
         body = {**request.decode(group, "v1", kind), "kind": kind, "apiVersion": f"{group}/v1"}
         if kind == "SelfSubjectReview":
             user = {"username": request.user.name, "groups": list(request.user.groups)}
+            optional = {"uid": request.user.uid, "extra": request.user.extra}
+            user |= {name: value for name, value in optional.items() if value}
             return Result({**body, "status": {"userInfo": user}}, 201)
         spec = body.get("spec") or {}
         attributes = spec.get("resourceAttributes") or {}
