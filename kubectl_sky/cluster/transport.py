@@ -93,8 +93,10 @@ class Attempts:
             return TimeoutError()
         try:
             self._count_and_pause(error=error)
-        except (HTTPError, TimeoutError) as final:
+        except HTTPError as final:
             return final
+        except TimeoutError as final:  # no time for another attempt
+            return error if isinstance(error, exceptions.TimeoutError) else final
         self.lost = True
         return None
 

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from math import inf
 from threading import Event, Lock
@@ -321,6 +321,20 @@ def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> 
     if pool.proxy:
         scheme = pool.proxy.scheme or "http"
         connection.set_tunnel(host, url.port, scheme=scheme, headers=pool.proxy_headers)
+    with ExitStack() as opened:
+        opened.callback(connection.close)
+        _connect(connection, pool)
+        if not isinstance(connection.sock, socket.socket):
+            raise ClusterError(
+                f"WebSockets to {info.host} do not work through a proxy with an https:// address",
+                "use an http:// proxy",
+            )
+        opened.pop_all()
+    return connection.sock
+
+
+def _connect(connection: HTTPConnection, pool: urllib3.HTTPConnectionPool) -> None:
+    """Connect, with the errors of a pool. Raises HTTPError, OSError."""
     try:
         connection.connect()
     except (ssl.SSLError, ssl.CertificateError) as error:
@@ -328,13 +342,6 @@ def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> 
     except OSError as error:
         if not pool.proxy:
             raise
-        if isinstance(error, TimeoutError):  # as the pool does
+        if isinstance(error, TimeoutError):
             raise urllib3.exceptions.ReadTimeoutError(pool, pool.proxy.url, "timed out") from None
         raise urllib3.exceptions.ProxyError("the tunnel failed", error) from None
-    if not isinstance(connection.sock, socket.socket):
-        connection.close()
-        raise ClusterError(
-            f"WebSockets to {info.host} do not work through a proxy with an https:// address",
-            "use an http:// proxy",
-        )
-    return connection.sock

@@ -94,8 +94,10 @@ class Access:
     def user(self, headers: Headers) -> User:
         """Return the user of these headers, impersonated by an admin or not. Raises Problem."""
         user = self._owner(headers.get("authorization", ""))
-        name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
-        groups, extra = headers.getlist("impersonate-group"), _extra(headers)
+        name = _text(headers.get("impersonate-user", ""))
+        uid = _text(headers.get("impersonate-uid", ""))
+        groups = list(map(_text, headers.getlist("impersonate-group")))
+        extra = _extra(headers)
         if not name:
             if groups or uid or extra:
                 raise problems.bad_request("requested groups without impersonating a user")
@@ -151,8 +153,13 @@ def _extra(headers: Headers) -> dict[str, list[str]]:
     extra: dict[str, list[str]] = {}
     for name, value in headers.items():
         if name.startswith(_EXTRA):
-            extra.setdefault(unquote(name.removeprefix(_EXTRA)), []).append(value)
+            extra.setdefault(unquote(name.removeprefix(_EXTRA)), []).append(_text(value))
     return extra
+
+
+def _text(value: str) -> str:
+    """Return a header's value as the real server reads it: UTF-8."""
+    return value.encode("latin-1").decode(errors="replace")
 
 
 def _names(subject: Json, user: User) -> bool:

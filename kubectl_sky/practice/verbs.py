@@ -119,7 +119,7 @@ class Verbs:
         """Return who the sender is, or whether an action is allowed."""
         body = {**request.decode(group, "v1", kind), "kind": kind, "apiVersion": f"{group}/v1"}
         if kind == "SelfSubjectReview":
-            user = {"username": request.user.name, "groups": list(request.user.groups)}
+            user: Json = {"username": request.user.name, "groups": list(request.user.groups)}
             optional = {"uid": request.user.uid, "extra": request.user.extra}
             user |= {name: value for name, value in optional.items() if value}
             return Result({**body, "status": {"userInfo": user}}, 201)

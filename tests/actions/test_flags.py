@@ -63,7 +63,6 @@ def test_connection_flag_before_command_without_cluster_is_ignored(run: Run) -> 
         (("list", "--namspace=x"), "no such option '--namspace'"),
         (("list", "--request-timeout=soon"), '"soon" is not a duration'),
         (("list", "-l", "team in vision"), "unable to parse requirement"),
-        (("list", "--as-group", "ops"), "--as-group requires --as"),
         (("list", "-v=x"), "'x' is not a whole number"),
     ],
 )

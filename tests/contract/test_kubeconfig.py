@@ -1,10 +1,14 @@
 """Server and user of a connection: kubeconfig files, flags, credential plugins and errors."""
 
 import json
+import os
+import pty
+import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,11 @@ import yaml
 
 from kubectl_sky.cluster import kubeconfig, objects
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.errors import ClusterError, Unreachable, UserError
+from kubectl_sky.cluster.session import Connection, Outgoing, Session
+from kubectl_sky.cluster.websocket import connect
+from kubectl_sky.errors import ClusterError, Forbidden, Unreachable, UserError
 from kubectl_sky.words import kinds
+from tests.cluster.target import Cluster, selected
 from tests.contract.certificates import Authority, StrictServer
 from tests.contract.configs import Json, make_config
 
@@ -59,7 +65,8 @@ def test_connect_pod_without_service_account_is_error(
     ("text", "why"),
     [
         ("a: [", "not YAML (line 1)"),
-        ("", "not a kubeconfig"),
+        ("", "has no current context"),
+        ("# nothing\n", "has no current context"),
         ("just text", "not a kubeconfig"),
         ("- 1", "not a kubeconfig"),
         ("clusters: 3", "not a kubeconfig"),
@@ -85,6 +92,35 @@ def test_kubeconfig_binary_file_or_directory_is_error(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00\x80")
     assert "cannot use the kubeconfig" in message(Connection(kubeconfig=str(path)))
     assert "Is a directory" in message(Connection(kubeconfig=str(tmp_path)))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_kubeconfig_with_byte_order_mark_is_read(tmp_path: Path, encoding: str) -> None:
+    path = make_config(tmp_path / "config", user={"token": "t", "as": "jäne"})
+    path.write_text(path.read_text(), encoding=encoding)
+    target = kubeconfig.resolve(Connection(kubeconfig=str(path)))
+    assert target.impersonation == (("Impersonate-User", "jäne"),)
+
+
+def test_kubeconfig_empty_file_in_list_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").touch()
+    path = make_config(tmp_path / "config", "one")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/empty:{path}")
+    assert Session.connect().context == "one"
+
+
+def test_kubeconfig_relative_paths_are_of_the_file_of_their_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users" / "token").write_text("t0ken")
+    user = {"name": "one", "user": {"tokenFile": "token"}}
+    (tmp_path / "users" / "config").write_text(json.dumps({"users": [user]}))
+    path = make_config(tmp_path / "config", "one")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/users/config:{path}")
+    assert kubeconfig.resolve(Connection()).authorization == "Bearer t0ken"
 
 
 def test_kubeconfig_unknown_context_or_cluster_lists_existing(tmp_path: Path) -> None:
@@ -150,15 +186,75 @@ def make_plugin(tmp_path: Path, body: str) -> Json:
     }
 
 
-def test_credential_plugin_failure_prints_its_message(
+def test_credential_plugin_failure_prints_exit_code_and_last_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    user = make_plugin(tmp_path, "import sys; sys.exit('please\\nlog in')")
+    user = make_plugin(tmp_path, "import sys; sys.exit('Traceback\\nplease log in\\n')")
+    user["exec"]["installHint"] = "install it"
     path = make_config(tmp_path / "config", user=user)
-    error = message(Connection(kubeconfig=str(path)))
-    assert error.startswith(f"the credential plugin {sys.executable} failed: process returned 1.")
-    assert "please log in" in error
+    assert message(Connection(kubeconfig=str(path))) == (
+        f"the credential plugin {sys.executable} failed (exit code 1): please log in; log in again,"
+        " or run the plugin by hand: exec in `kubectl config view --minify` shows how"
+    )
     assert capfd.readouterr() == ("", "")
+
+
+def test_credential_plugin_in_terminal_shows_its_messages_and_reads_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    body = "import sys; print('code?', file=sys.stderr); sys.exit('no' + input())"
+    user = make_plugin(tmp_path, body)
+    user["exec"]["interactiveMode"] = "IfAvailable"
+    make_config(tmp_path / "config", user=user)
+    connecting = "from kubectl_sky.cluster.session import Session; Session.connect()"
+    master, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", connecting], stdin=terminal, stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    os.write(master, b"pe\n")
+    assert process.wait(60) == 1
+    screen = os.read(master, 65536).decode()
+    os.close(master)
+    assert "code?" in screen
+    assert "\nnope" in screen
+    assert f"the credential plugin {sys.executable} failed (exit code 1); log in" in screen
+
+
+def test_credential_plugin_without_terminal_reads_no_stdin_of_ours(tmp_path: Path) -> None:
+    """It belongs to `submit -`."""
+    body = "import sys; sys.exit('read:' + sys.stdin.read())"
+    path = make_config(tmp_path / "config", user=make_plugin(tmp_path, body))
+    connecting = (
+        "from kubectl_sky.cluster.session import Connection, Session;"
+        f"Session.connect(Connection(kubeconfig={str(path)!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", connecting], input="name: task", capture_output=True, text=True
+    )
+    assert "(exit code 1): read:; " in done.stderr
+
+
+def test_credential_plugin_that_needs_a_terminal_is_refused_without_one(tmp_path: Path) -> None:
+    user = make_plugin(tmp_path, "1 // 0")
+    user["exec"]["interactiveMode"] = "Always"
+    path = make_config(tmp_path / "config", user=user)
+    assert "needs a terminal: stdin is not a terminal" in message(Connection(kubeconfig=str(path)))
+
+
+def test_credential_plugin_gets_cluster_with_ca_as_data(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(Authority().certificate)
+    keys = "sorted(info['cluster']), info['cluster'].get('config'), info['interactive']"
+    info = "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])['spec']"
+    body = f"import json, os, sys; {info}\nsys.exit(str(({keys})))"
+    user = make_plugin(tmp_path, body)
+    user["exec"]["provideClusterInfo"] = True
+    extensions = [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}]
+    cluster = {"certificate-authority": "ca.crt", "extensions": extensions}
+    path = make_config(tmp_path / "config", user=user, cluster=cluster)
+    expected = "(['certificate-authority-data', 'config', 'server'], {'audience': 'x'}, False)"
+    assert expected in message(Connection(kubeconfig=str(path)))
 
 
 @pytest.mark.practice_only
@@ -207,20 +303,101 @@ def token_and_name(cluster: Any) -> tuple[str, str]:
     return token, CoreManager(session).whoami()
 
 
-def test_connect_impersonation_sets_user_and_groups(cluster: Any) -> None:
-    connection = Connection(
-        kubeconfig=str(cluster.kubeconfig), as_user="carol", as_groups=("one", "two")
+JANE = {"as": "jane", "as-groups": ["dev", "qa"], "as-uid": "u-1"}
+JANE_EXTRA = {"example.com/scope %": ["a", "ü"], "reason": ["test"]}
+
+
+@pytest.mark.parametrize(
+    ("user", "flags", "expected"),
+    [
+        ({}, {}, []),
+        ({"as": "jane"}, {}, [("User", "jane")]),
+        (
+            JANE | {"as-user-extra": JANE_EXTRA},
+            {},
+            [
+                *[("User", "jane"), ("Uid", "u-1"), ("Group", "dev"), ("Group", "qa")],
+                ("Extra-example.com%2Fscope%20%25", "a"),
+                ("Extra-example.com%2Fscope%20%25", "ü"),
+                ("Extra-reason", "test"),
+            ],
+        ),
+        (
+            JANE,
+            {"as_user": "bob"},
+            [("User", "bob"), ("Uid", "u-1"), ("Group", "dev"), ("Group", "qa")],
+        ),
+        (JANE, {"as_groups": ("ops",)}, [("User", "jane"), ("Uid", "u-1"), ("Group", "ops")]),
+        ({"as-groups": ["dev"]}, {"as_user": "bob"}, [("User", "bob"), ("Group", "dev")]),
+        (
+            JANE,
+            {"token": "t"},
+            [("User", "jane"), ("Uid", "u-1"), ("Group", "dev"), ("Group", "qa")],
+        ),
+        (JANE, {"anonymous": True}, []),
+    ],
+)
+def test_impersonation_of_kubeconfig_merges_with_flags_as_in_kubectl(
+    tmp_path: Path, user: Json, flags: Json, expected: list[tuple[str, str]]
+) -> None:
+    path = make_config(tmp_path / "config", user={"token": "t"} | user)
+    target = kubeconfig.resolve(Connection(kubeconfig=str(path), **flags))
+    assert list(target.impersonation) == [(f"Impersonate-{name}", text) for name, text in expected]
+
+
+@pytest.mark.parametrize("key", ["as-groups", "as-uid", "as-user-extra"])
+def test_impersonation_of_kubeconfig_without_user_is_refused(tmp_path: Path, key: str) -> None:
+    value = JANE.get(key, JANE_EXTRA)
+    path = make_config(tmp_path / "config", user={"token": "t", key: value})
+    assert "has as-uid, as-groups or as-user-extra without as; add as" in message(
+        Connection(kubeconfig=str(path))
     )
-    session = Session.connect(connection)
-    answer = session.send(
-        "POST",
-        objects.path(kinds.SELF_SUBJECT_REVIEW),
-        body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
-    ).body
+
+
+def test_as_group_without_user_is_an_error_of_the_user(tmp_path: Path) -> None:
+    path = make_config(tmp_path / "config")
+    with pytest.raises(UserError, match="--as-group requires --as"):
+        Session.connect(Connection(kubeconfig=str(path), as_groups=("ops",)))
+
+
+def test_impersonation_that_no_header_can_have_is_refused(tmp_path: Path) -> None:
+    path = make_config(tmp_path / "config", user={"token": "t", "as": "jane\r\nX-Evil: 1"})
+    assert "Impersonate-User has characters that no HTTP" in message(
+        Connection(kubeconfig=str(path))
+    )
+
+
+def test_impersonation_of_kubeconfig_reaches_requests_and_websockets(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    entry, user = selected(yaml.safe_load(cluster.kubeconfig.read_text()))
+    user |= JANE | {"as-user-extra": JANE_EXTRA}
+    path = make_config(tmp_path / "config", user=user, cluster=entry)
+    session = Session.connect(Connection(kubeconfig=str(path)))
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = session.send("POST", objects.path(kinds.SELF_SUBJECT_REVIEW), body=review).body
+
     info = answer["status"]["userInfo"]
-    assert info["username"] == "carol"
-    assert {"one", "two"} <= set(info["groups"])
-    assert "token" not in json.dumps(answer)
+    assert (info["username"], info["uid"], info["extra"]) == ("jane", "u-1", JANE_EXTRA)
+    assert set(info["groups"]) == {"dev", "qa", "system:authenticated"}
+    assert CoreManager(session).whoami() == "jane"
+    exec_path = objects.path(kinds.POD, namespace, "a", "exec")
+    for attempt in (
+        partial(objects.list_all, session, kinds.NODE),
+        partial(connect, session, exec_path, {"command": "true"}, ("v5.channel.k8s.io",)),
+    ):
+        with pytest.raises(Forbidden, match=r"user jane may not|you may not create pods/exec"):
+            attempt()
+
+
+def test_impersonation_of_session_replaces_that_of_a_request(tmp_path: Path) -> None:
+    """A page of the dashboard must not widen the rights of `--as`."""
+    path = make_config(tmp_path / "config", user={"token": "t", "as": "jane"})
+    session = Session.connect(Connection(kubeconfig=str(path)))
+    given = [("impersonate-user", "admin"), ("impersonate-group", "system:masters")]
+    headers = session._headers(Outgoing(None, {}, given), session._target)  # type: ignore[arg-type]
+    sent = [item for item in headers.iteritems() if item[0].lower().startswith("impersonate-")]
+    assert sent == [("Impersonate-User", "jane")]
 
 
 @pytest.fixture
@@ -439,10 +616,34 @@ def test_credential_plugin_expired_by_our_clock_runs_once_until_server_refuses_t
     assert runs.read_text() == "x"
 
 
-@pytest.mark.parametrize("answer", ["", "3", "[]", "{}", '{"status": 3}', "not json"])
-def test_credential_plugin_malformed_answer_is_error(tmp_path: Path, answer: str) -> None:
-    path = make_config(tmp_path / "config", user=make_plugin(tmp_path, f"print({answer!r})"))
-    assert "the credential plugin" in message(Connection(kubeconfig=str(path)))
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("", "it prints no JSON"),
+        ("not json", "it prints no JSON"),
+        ("3", "it prints JSON that is not an ExecCredential"),
+        ("[]", "it prints JSON that is not an ExecCredential"),
+        ({}, "its ExecCredential has no status"),
+        ({"status": 3}, "its ExecCredential has no status"),
+        ({"status": {}}, "its ExecCredential has neither token nor certificate"),
+        ({"status": {"clientKeyData": "x"}}, "it returns only one of certificate and key"),
+        (
+            {"apiVersion": "client.authentication.k8s.io/v1beta1", "status": {"token": "x"}},
+            'it answers in apiVersion "client.authentication.k8s.io/v1beta1", the kubeconfig asks'
+            ' for "client.authentication.k8s.io/v1"',
+        ),
+    ],
+)
+def test_credential_plugin_malformed_answer_says_what_is_wrong(
+    tmp_path: Path, answer: str | Json, why: str
+) -> None:
+    text = answer if isinstance(answer, str) else json.dumps(answer_of_plugin({}) | answer)
+    if answer == {}:
+        text = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}'
+    path = make_config(tmp_path / "config", user=make_plugin(tmp_path, f"print({text!r})"))
+    assert message(Connection(kubeconfig=str(path))).startswith(
+        f"the credential plugin {sys.executable} gives no credentials: {why};"
+    )
 
 
 def test_credential_plugin_not_installed_prints_install_hint(tmp_path: Path) -> None:
@@ -453,9 +654,83 @@ def test_credential_plugin_not_installed_prints_install_hint(tmp_path: Path) -> 
     }
     path = make_config(tmp_path / "config", user={"exec": plugin})
     assert message(Connection(kubeconfig=str(path))) == (
-        "the credential plugin no-such-plugin failed: No such file or directory;"
-        " get it from the store"
+        "the credential plugin no-such-plugin is not installed; get it from the store"
     )
+
+
+@pytest.mark.parametrize(
+    ("provider", "hint"),
+    [
+        ("gcp", "install gke-gcloud-auth-plugin, then run"),
+        ("azure", "install kubelogin, then run"),
+        ("openstack", "use a token, a client certificate or exec"),
+    ],
+)
+def test_auth_provider_that_kubectl_has_removed_names_its_successor(
+    tmp_path: Path, provider: str, hint: str
+) -> None:
+    path = make_config(tmp_path / "config", user={"auth-provider": {"name": provider}})
+    error = message(Connection(kubeconfig=str(path)))
+    assert f'{path}: auth-provider "{provider}" of user "here" is not supported; {hint}' in error
+
+
+def test_auth_provider_without_usable_token_is_refused(tmp_path: Path) -> None:
+    provider = {"name": "oidc", "config": {"id-token": "no.token"}}
+    path = make_config(tmp_path / "config", user={"auth-provider": provider})
+    assert "the id-token of its auth-provider is not valid; log in" in message(
+        Connection(kubeconfig=str(path))
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "why"),
+    [
+        ({"as-user": "jane"}, {}, 'user "here" has an unknown key "as-user"; did you mean'),
+        ({"As": "jane"}, {}, 'user "here" has an unknown key "As"; correct or remove it'),
+        ({"as-group": ["a"]}, {}, 'an unknown key "as-group"; did you mean "as-groups"? correct'),
+        ({}, {"proxy_url": "x"}, 'cluster "here" has an unknown key "proxy_url"; did you mean'),
+        ({"exec": {"commands": []}}, {}, 'exec of user "here" has an unknown key "commands"'),
+        ({"as": 7}, {}, 'as of user "here" is not a string; correct it'),
+        ({"as-groups": "dev"}, {}, 'as-groups of user "here" is not a list of strings'),
+        ({"as-user-extra": {"a": "b"}}, {}, "is not a map of lists of strings"),
+        ({}, {"insecure-skip-tls-verify": "false"}, "is not true or false"),
+        ({"token": "t", "username": "u"}, {}, "has a token and a password; remove one"),
+        ({"exec": {}, "auth-provider": {}}, {}, "has exec and auth-provider; remove one"),
+        ({"exec": {"interactiveMode": "no"}}, {}, "is not Never, IfAvailable or Always"),
+    ],
+)
+def test_kubeconfig_key_that_cannot_be_carried_out_is_refused_by_name(
+    tmp_path: Path, user: Json, cluster: Json, why: str
+) -> None:
+    path = make_config(tmp_path / "config", user=user, cluster=cluster)
+    error = message(Connection(kubeconfig=str(path)))
+    assert error.startswith(f"cannot use the kubeconfig {path}: ")
+    assert why in error
+
+
+@pytest.mark.parametrize("text", ["certificate", "password"])
+def test_exec_plugin_with_other_credentials_does_not_run(tmp_path: Path, text: str) -> None:
+    """As in kubectl, where a token, a password or a client certificate wins."""
+    pair = Authority().issue("carol")
+    credentials = {
+        "certificate": {
+            "client-certificate-data": b64encode(pair.certificate).decode(),
+            "client-key-data": b64encode(pair.key).decode(),
+        },
+        "password": {"username": "carol"},
+    }
+    user = make_plugin(tmp_path, "1 // 0") | credentials[text]
+    path = make_config(tmp_path / "config", user=user)
+    authorization = kubeconfig.resolve(Connection(kubeconfig=str(path))).authorization
+    assert authorization == ("Basic Y2Fyb2w6" if text == "password" else "")
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_disable_compression_asks_for_plain_answers(tmp_path: Path, disabled: bool) -> None:
+    path = make_config(tmp_path / "config", cluster={"disable-compression": disabled})
+    session = Session.connect(Connection(kubeconfig=str(path)))
+    headers = session._headers(Outgoing(None, {}, {"Accept-Encoding": "gzip"}), session._target)  # type: ignore[arg-type]
+    assert headers["Accept-Encoding"] == ("identity" if disabled else "gzip")
 
 
 def test_kubeconfig_is_never_written(tmp_path: Path) -> None:
@@ -463,18 +738,3 @@ def test_kubeconfig_is_never_written(tmp_path: Path) -> None:
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     kubeconfig.resolve(Connection(kubeconfig=str(path), cluster="here", server="https://x.invalid"))
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-
-
-def test_proxy_of_environment_is_used_unless_no_proxy_matches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = make_config(tmp_path / "config")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    session = Session.connect(Connection(kubeconfig=str(path), request_timeout=5))
-    with pytest.raises(Unreachable, match="the proxy does not answer"):
-        session.send("GET", "/version")
-    monkeypatch.setenv("NO_PROXY", "here.invalid")
-    session = Session.connect(Connection(kubeconfig=str(path), request_timeout=5))
-    with pytest.raises(Unreachable, match=r"host name here.invalid is not known|timed out"):
-        session.send("GET", "/version")

@@ -164,7 +164,46 @@ def test_request_without_rights_is_forbidden(cluster: Cluster, namespace: str) -
         response = alice.ask(bad, namespace)
         assert (response.code, response.reason) == (403, "Forbidden")
         assert f'User "{cluster.users["alice"]}" cannot ' in response.message
-    admin = Bad("GET", MAPS, headers={"Impersonate-User": "admin"})
-    response = alice.ask(admin, namespace)
+
+
+@pytest.mark.parametrize(
+    ("header", "resource"),
+    [
+        ("Impersonate-User", 'resource "users" in API group ""'),
+        ("Impersonate-Group", 'resource "groups" in API group ""'),
+        ("Impersonate-Uid", 'resource "uids" in API group "authentication.k8s.io"'),
+        (
+            "Impersonate-Extra-Example.com%2FScope",
+            'resource "userextras/example.com/scope" in API group "authentication.k8s.io"',
+        ),
+    ],
+)
+def test_impersonation_without_rights_is_forbidden(
+    cluster: Cluster, namespace: str, header: str, resource: str
+) -> None:
+    """One of the users may impersonate jane, and nothing else."""
+    admin = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
+    rule = {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}
+    rules = [rule | {"resourceNames": ["jane"]}]
+    subject = {"kind": "User", "name": cluster.users["alice"]}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace}
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": namespace}}
+    role = kind | {"kind": "ClusterRole", "rules": rules}
+    binding = kind | {"kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]}
+    path = "/apis/rbac.authorization.k8s.io/v1"
+    admin.send("POST", f"{path}/clusterroles", body=role)
+    admin.send("POST", f"{path}/clusterrolebindings", body=binding)
+    try:
+        headers = {"Impersonate-User": "jane"} | {header: "admin"}
+        response = Door(cluster, "alice").ask(Bad("GET", MAPS, headers=headers), namespace)
+    finally:
+        admin.send("DELETE", f"{path}/clusterrolebindings/{namespace}")
+        admin.send("DELETE", f"{path}/clusterroles/{namespace}")
     assert response.code == 403
-    assert "cannot impersonate" in response.message
+    assert f'User "{cluster.users["alice"]}" cannot impersonate {resource}' in response.message
+
+
+@pytest.mark.parametrize("header", ["Group", "Uid", "Extra-Scope"])
+def test_impersonation_without_user_is_bad_request(door: Door, namespace: str, header: str) -> None:
+    bad = Bad("GET", MAPS, headers={f"Impersonate-{header}": "x"})
+    assert door.ask(bad, namespace)[:2] == (400, "BadRequest")
