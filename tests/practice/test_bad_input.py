@@ -166,20 +166,9 @@ def test_request_without_rights_is_forbidden(cluster: Cluster, namespace: str) -
         assert f'User "{cluster.users["alice"]}" cannot ' in response.message
 
 
-@pytest.mark.parametrize(
-    ("header", "resource"),
-    [
-        ("Impersonate-User", 'resource "users" in API group ""'),
-        ("Impersonate-Group", 'resource "groups" in API group ""'),
-        ("Impersonate-Uid", 'resource "uids" in API group "authentication.k8s.io"'),
-        (
-            "Impersonate-Extra-Example.com%2FScope",
-            'resource "userextras/example.com/scope" in API group "authentication.k8s.io"',
-        ),
-    ],
-)
+@pytest.mark.parametrize("header", ["User", "Group", "Uid", "Extra-Example.com%2FScope"])
 def test_impersonation_without_rights_is_forbidden(
-    cluster: Cluster, namespace: str, header: str, resource: str
+    cluster: Cluster, namespace: str, header: str
 ) -> None:
     """One of the users may impersonate jane, and nothing else."""
     admin = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
@@ -194,13 +183,17 @@ def test_impersonation_without_rights_is_forbidden(
     admin.send("POST", f"{path}/clusterroles", body=role)
     admin.send("POST", f"{path}/clusterrolebindings", body=binding)
     try:
-        headers = {"Impersonate-User": "jane"} | {header: "admin"}
-        response = Door(cluster, "alice").ask(Bad("GET", MAPS, headers=headers), namespace)
+        alice = Door(cluster, "alice")
+        jane = {"Impersonate-User": "jane"}
+        allowed = alice.ask(Bad("GET", MAPS, headers=jane), namespace)
+        headers = jane | {f"Impersonate-{header}": "admin"}
+        response = alice.ask(Bad("GET", MAPS, headers=headers), namespace)
     finally:
         admin.send("DELETE", f"{path}/clusterrolebindings/{namespace}")
         admin.send("DELETE", f"{path}/clusterroles/{namespace}")
+    assert 'User "jane" cannot list' in allowed.message
     assert response.code == 403
-    assert f'User "{cluster.users["alice"]}" cannot impersonate {resource}' in response.message
+    assert f'User "{cluster.users["alice"]}" cannot impersonate' in response.message
 
 
 @pytest.mark.parametrize("header", ["Group", "Uid", "Extra-Scope"])
