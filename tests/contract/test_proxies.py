@@ -39,36 +39,40 @@ def socks(cluster: Cluster) -> Iterator[SocksProxy]:
         yield proxy
 
 
-@pytest.mark.practice_only
-@pytest.mark.parametrize("source", ["proxy-url", "HTTPS_PROXY"])
-@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
-def test_socks_proxy_resolves_server_and_carries_requests_and_websockets(
+@pytest.fixture(params=["proxy-url socks5", "proxy-url socks5h", "HTTPS_PROXY socks5"])
+def through_socks(
     cluster: Cluster,
-    namespace: str,
     socks: SocksProxy,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    source: str,
-    scheme: str,
-) -> None:
-    """As in kubectl, where both schemes leave the server's name to the proxy."""
+    request: pytest.FixtureRequest,
+) -> Iterator[Session]:
+    """A session with a server whose name only the proxy knows."""
+    source, scheme = request.param.split()
+    url = f"{scheme}://{socks.address}"
     entry, user = selected(yaml.safe_load(cluster.kubeconfig.read_text()))
     entry |= {"server": "https://only-the-proxy-knows.invalid", "tls-server-name": "localhost"}
-    url = f"{scheme}://{socks.address}"
     if source == "proxy-url":
         entry["proxy-url"] = url
     else:
         monkeypatch.setenv(source, url)
     path = make_config(tmp_path / "config", user=user, cluster=entry)
-    session = Session.connect(Connection(kubeconfig=str(path), namespace=namespace))
+    with closing(Session.connect(Connection(kubeconfig=str(path)))) as session:
+        yield session
 
+
+@pytest.mark.practice_only
+def test_socks_proxy_resolves_server_and_carries_requests_and_websockets(
+    through_socks: Session, socks: SocksProxy, namespace: str
+) -> None:
+    """As in kubectl, where both schemes leave the server's name to the proxy."""
+    session = through_socks.in_namespace(namespace)
     objects.create(session, make_pod("a", namespace, "sleep 600"))
     until(session, namespace, "a", "Running")
     assert run(session, "a", "echo", "hi") == (0, b"hi\n", b"")
     forwarded = objects.path(kinds.POD, namespace, "a", "portforward")
     connect(session, forwarded, {"ports": "1"}, ("v4.channel.k8s.io",)).close()
     assert set(socks.names) == {"only-the-proxy-knows.invalid"}
-    session.close()
 
 
 def resolve(path: Path, **cluster: str) -> str:
