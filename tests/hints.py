@@ -10,7 +10,7 @@ from tests.cli.commands import commands
 
 _HINT = re.compile(r"^(?:hint: |\S+:\d+:\d+: .*?; )(.*)", re.MULTILINE)
 _COMMAND = re.compile(r"`?kubectl sky ((?:(?!`|; | && |, then ).)*)`?")
-_OTHER = re.compile(r"`(?!-).*?`|kubectl (?!sky)[^;,`]*")  # of other programs
+_OTHER = re.compile(r"`(?!-).*?`|ssh-keygen -t|kubectl (?!sky)[^;,`]*")  # of other programs
 _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]*[a-z]|-[a-zA-Z])(?![\w-])")
 
 

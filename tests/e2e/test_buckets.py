@@ -250,7 +250,7 @@ def test_task_whose_files_cannot_be_written_back_fails(sky: Command, kubectl: Co
     assert kubectl("delete", "pod", "store", "--grace-period=0", "--force").returncode == 0
     waited = sky("wait", "unsaved1", "--timeout", "200s", timeout=220)
     assert waited.returncode == 4, waited.stdout + waited.stderr
-    message = "3 files, 12.0 MB not written back to s3://data/out: "
+    message = "3 files, 12.0 MB not written back to s3://data/out ("
     assert message in json.dumps(sky.json("status", "unsaved1"))
     assert message in sky("logs", "unsaved1").stdout
 
