@@ -113,7 +113,9 @@ class Terminal(UI):
         output.problems(problems)
 
     def review(self, dangers: "Sequence[Danger]") -> None:
-        output.notes(dangers)
+        from kubectl_sky.spec.dangers import list_first
+
+        output.notes(list_first(dangers))
 
     def note(self, text: str) -> None:
         output.note(text)

@@ -12,6 +12,8 @@ from weakref import WeakSet
 import urllib3
 from urllib3.connection import HTTPConnection
 
+from kubectl_sky.cluster.response_head import TimelyResponse
+
 _EXIT_SECONDS = 1.0  # seconds for the threads to notice the end; one may wait for a host's address
 
 
@@ -59,6 +61,7 @@ atexit.register(OPEN.close)
 class _Registered(HTTPConnection):
     """A connection whose socket is in OPEN, and in `opened` as long as its answer is read."""
 
+    response_class = TimelyResponse
     opened: Any = None  # http.client drops its `sock` early if the server closes the connection
 
     def connect(self) -> None:

@@ -3,14 +3,14 @@
 Fields of pods are looked up by name at any depth, so a field cannot hide at an unexpected position.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.errors import Problem
+from kubectl_sky.errors import MAX_LISTED, Problem
 from kubectl_sky.spec import files, variables
 from kubectl_sky.spec.danger_fields import (
     CREDENTIALS,
@@ -160,6 +160,13 @@ def _matching(
         items = enumerate(value)
     for key, item in items:
         yield from _matching(item, tuple(below), (*path, key))
+
+
+def list_first(dangers: Sequence[Danger]) -> Iterator[Danger | str]:
+    """Yield what a person reads: above MAX_LISTED only the first, and that there are more."""
+    yield from dangers[:MAX_LISTED]
+    if len(dangers) > MAX_LISTED:
+        yield f"and more: only the first {MAX_LISTED} risky fields are listed"
 
 
 def in_local_files(

@@ -36,6 +36,8 @@ _EXPECTED = "expected an image such as python:3.13-slim"
 def container(text: str) -> str | None:
     """Return the container image that a text names; None for a machine image."""
     bare = text.strip()
+    if len(bare) > _MAX_LENGTH:  # no name, which is said elsewhere; searching it takes minutes
+        return bare
     if not bare.startswith(_PREFIX) and _MACHINE.fullmatch(bare):
         return None
     return bare if bare.startswith(f"{_PREFIX}//") else bare.removeprefix(_PREFIX).strip() or None
@@ -64,8 +66,9 @@ def of(resources: Mapping[str, Data]) -> str | None:
 
 
 def images(document: Document) -> set[str]:
-    """Return the container images of all candidates, without the default image."""
-    return {name for _, resources in _complete(document) if (name := of(resources))}
+    """Return the valid container images of all candidates, without the default image."""
+    named = {name for _, resources in _complete(document) if (name := of(resources))}
+    return {name for name in named if not wrong_reference(name)[0]}
 
 
 def is_default(document: Document) -> bool:

@@ -157,7 +157,7 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
             yield document.problem((*path, *keys), message, severity="warning")
 
 
-def _candidates(document: Document) -> Iterator[Problem]:
+def find_too_many(document: Document) -> Iterator[Problem]:
     """Limit the alternatives: each item of `any_of` may list several accelerators."""
     maps = document.resources.maps
     accelerator_counts = [
@@ -265,7 +265,6 @@ def _many_ports(document: Document) -> Iterator[Problem]:
 RULES = (
     (frozenset(_SIZES), (_sizes,)),
     (frozenset(_GPU_FIELDS), (_gpus,)),
-    (frozenset({*_GPU_FIELDS, "any_of", "ordered"}), (_candidates,)),
     (frozenset({"labels"}), (_labels,)),
     (frozenset({"cloud", "region", "zone", "ordered"}), (_exclusive,)),
     (frozenset({"ports"}), (_ports, _many_ports)),

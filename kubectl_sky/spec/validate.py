@@ -70,6 +70,9 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     if document.get("apiVersion") and isinstance(kind, str):
         message = f"this is a Kubernetes {kind}, not a task"
         return [document.problem((), message, "use kubectl apply")]
+    if too_many := list(resource_fields.find_too_many(document)):
+        rest = validate(document.without(["resources"]), schema, as_task)
+        return _sort([*rest, *too_many])  # no rule is for so many
     filled = Filled(document)
     unfilled = _add_unreported(filled.problems, filled.unset)
     problems = _add_unreported(unfilled, _schema(filled.document, schema, filled.hides))

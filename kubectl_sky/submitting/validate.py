@@ -12,7 +12,7 @@ from kubectl_sky.actions.config import preferences
 from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
 from kubectl_sky.spec import service
-from kubectl_sky.spec.dangers import Danger, RiskyField
+from kubectl_sky.spec.dangers import Danger, RiskyField, list_first
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.load import PartlyRead
 from kubectl_sky.spec.substitute import Filled
@@ -79,7 +79,7 @@ class Report(Struct, frozen=True):
     @property
     def notes(self) -> Iterator[Danger | str]:
         """Yield the dangers that settings do not refuse, and the remarks."""
-        yield from self.review.reported
+        yield from list_first(self.review.reported)
         yield from (f"{self.file}: {remark}" for remark in self.remarks)
 
     def with_problems(self, problems: Iterable[Problem]) -> "Report":

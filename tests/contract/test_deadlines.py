@@ -25,6 +25,19 @@ def drip_body(client: socket.socket) -> None:
         time.sleep(0.1)
 
 
+def drip_head(client: socket.socket) -> None:
+    client.sendall(b"HTTP/1.1 200 OK\r\nX-Header: ")
+    while True:
+        client.sendall(b"x")
+        time.sleep(0.1)
+
+
+def continue_for_ever(client: socket.socket) -> None:
+    while True:
+        client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        time.sleep(0.1)
+
+
 def read_slowly(client: socket.socket) -> None:
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     while client.recv(4096):
@@ -49,7 +62,7 @@ def serving(slow: Slow) -> Iterator[str]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize("slow", [drip_body, read_slowly])
+@pytest.mark.parametrize("slow", [drip_body, drip_head, continue_for_ever, read_slowly])
 def test_request_to_slow_server_ends_in_time_without_a_thread(slow: Slow) -> None:
     body = {"data": "x" * 8_000_000} if slow is read_slowly else {}
     with serving(slow) as url:

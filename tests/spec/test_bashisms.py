@@ -70,7 +70,8 @@ TASK = "resources: {image_id: %s}\nrun: |\n  true\n  a=(1)\n"
 
 
 @pytest.mark.parametrize(
-    "image", ["alpine", "docker:alpine:3.20", "host:5000/busybox@sha256:0", "python:3.12-alpine"]
+    "image",
+    ["alpine", "docker:alpine:3.20", f"host:5000/busybox@sha256:{'0' * 64}", "python:3.12-alpine"],
 )
 def test_script_for_bash_with_image_without_bash_is_warned(image: str) -> None:
     (document,) = read(TASK % image)
