@@ -197,6 +197,24 @@ def test_action_file_name_or_text_is_no_workflow_command(
     assert workflow_commands(f"{done.stdout}::notice::of a later step\n")
 
 
+def test_action_with_a_path_that_no_system_call_takes_checks_the_others(
+    action: Action, tmp_path: Path
+) -> None:
+    (tmp_path / "wrong.sky.yaml").write_text(WRONG)
+    folder = os.open(tmp_path, os.O_DIRECTORY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=folder)
+        inner = os.open("d" * 250, os.O_DIRECTORY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    done = action(tmp_path)
+    assert done.returncode == 2
+    assert "skipped: 'ddd" in done.stdout and "File name too long" in done.stdout
+    assert "wrong.sky.yaml:1:1: rnu:" in done.stdout
+    assert workflow_commands(f"{done.stdout}::notice::of a later step\n")
+
+
 def test_action_passes_file_named_as_flag(action: Action, tmp_path: Path) -> None:
     (tmp_path / "--help.sky.yaml").write_text(WRONG)
     assert action(tmp_path).returncode == 2

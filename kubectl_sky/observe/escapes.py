@@ -4,8 +4,11 @@ import codecs
 import re
 
 _PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
-# Text directions, zero width, line separators, tags; letters without a glyph.
+# Text directions, zero width, line separators, tags; letters without a glyph. All of Unicode's category
+# Cf, and what its property Default_Ignorable_Code_Point has besides.
 _HIDDEN = (
+    "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\ufe00-\ufe0d\U000110bd\U000110cd"
+    "\U00013430-\U0001343f\U0001d159"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
@@ -18,7 +21,9 @@ _CONTROL = re.compile(
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # cursor, erasing, modes
     r"|\x1b[ -/]*[0-Z\\^-~]"  # charset, reset
     r"|(?P<other>[\x00-\x08\x0a-\x1f\x7f-\x9f])"
-    r"|(?P<hidden>[" + _HIDDEN + "])"
+    r"|(?P<hidden>[" + _HIDDEN + "]"
+    # choosing the colour of an emoji is harmless after one
+    "|(?<![#*0-9\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f])"
 )
 # An incomplete escape sequence at the end of a text, which the next text may complete.
 _INCOMPLETE = re.compile(r"\x1b(?:[ -/]*|\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?)\Z|\r\Z")

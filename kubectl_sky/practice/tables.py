@@ -32,7 +32,10 @@ def get(obj: Any, path: str) -> Any:
 def _age(timestamp: str | None) -> str:
     if not timestamp:
         return "<unknown>"
-    return _duration(datetime.fromisoformat(timestamp), datetime.now(UTC))
+    try:
+        return _duration(datetime.fromisoformat(timestamp), datetime.now(UTC))
+    except ValueError:  # Go's years begin with 0
+        return "<invalid>"
 
 
 def _duration(start: datetime, end: datetime) -> str:

@@ -37,3 +37,12 @@ def test_table_of_custom_resource_has_columns_with_filter() -> None:
     )
     (row,) = table(resource, [OBJECT], {}, "None")["rows"]
     assert row["cells"] == ["graph", "True"]
+
+
+def test_table_with_time_that_python_cannot_hold_shows_the_others() -> None:
+    times = ("0000-01-01T00:00:00Z", "2020-01-01T00:00:00Z")
+    metadata = [{"name": f"n{n}", "creationTimestamp": time} for n, time in enumerate(times)]
+    items = [{"metadata": item} for item in metadata]
+    rows = table(Resource("", "v1", "ConfigMap", "configmaps"), items, {}, "None")["rows"]
+    assert rows[0]["cells"][-1] == "<invalid>"
+    assert rows[1]["cells"][-1].endswith("d")
