@@ -4,8 +4,8 @@ import codecs
 import re
 
 _PLAIN = re.compile(rb"[\t\n\x20-\x7e]*")
-# Text directions, zero width, line separators, tags; letters without a glyph. All of Unicode's category
-# Cf, and what its property Default_Ignorable_Code_Point has besides.
+# Text directions, zero width, line separators, tags; letters without a glyph. All of Unicode's
+# category Cf, and what its property Default_Ignorable_Code_Point has besides.
 _HIDDEN = (
     "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\ufe00-\ufe0d\U000110bd\U000110cd"
     "\U00013430-\U0001343f\U0001d159"
