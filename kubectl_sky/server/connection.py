@@ -10,7 +10,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MAX_CONNECTIONS = 2000
 MAX_CHUNKS = 1000  # of a body; each costs the event loop 7 µs
 HEAD_SECONDS = 10.0  # until the head of a request is complete
-STALL_SECONDS = 600.0  # in which a client may read nothing: a person may pause a log
+STALL_SECONDS = 30.0  # in which a client may read nothing of what waits for it
 _CHECK_SECONDS = 2.0
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 
@@ -84,6 +84,11 @@ class Connection(H11Protocol):
         super().on_response_complete()
         if is_unread and not self.transport.is_closing():
             self._release_body()  # to find the next request
+
+    def resume_writing(self) -> None:
+        """Note that the client reads, even if the answer fills the buffer again at once."""
+        self._read_at = self.loop.time()
+        super().resume_writing()
 
     def _check_again(self) -> None:
         self.loop.call_later(_CHECK_SECONDS, self._check)

@@ -74,12 +74,14 @@ class LiveList:
         self._text_size = 0
         self._blocks: dict[int, bytes] = {}  # what viewers of a version have not seen
         self._viewers: set[Callable[[], object]] = set()
+        self._unread: dict[Callable[[], object], bytes] = {}  # what viewers are being sent
         self._seen_at = monotonic()
 
     @property
     def size(self) -> int:
-        """The bytes of what is kept."""
-        return self._tasks.size + self._text_size
+        """The bytes of what is kept, for viewers that are slow to read, too."""
+        blocks = {id(block): len(block) for block in list(self._unread.values())}
+        return self._tasks.size + self._text_size + sum(blocks.values())
 
     @property
     def is_current(self) -> bool:
@@ -128,8 +130,10 @@ class LiveList:
             while loop.time() < deadline and not self.ended.is_set():
                 woken.clear()
                 version, block = self._since(version)
+                self._unread[wake] = block
                 for start in range(0, len(block), _MAX_CHUNK):
                     yield block[start : start + _MAX_CHUNK]
+                del self._unread[wake], block
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), KEEP_ALIVE_SECONDS)
                     continue
@@ -138,6 +142,7 @@ class LiveList:
                 yield format_error(self._error)
         finally:
             self._viewers.discard(wake)
+            self._unread.pop(wake, None)
             self._seen_at = monotonic()
 
     def _follow(self) -> None:

@@ -1,5 +1,6 @@
 """The lists of tasks that pages follow: shared by the viewers of a token, and bounded."""
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -252,3 +253,24 @@ def test_log_out_ends_the_streams_of_the_session_only(client: Client, config: Co
             assert one.ended
             submitted(TestClient(app, headers=bearer(ALICE)), id=ID)
             other.read(has("task"))
+
+
+def test_list_that_viewers_have_not_read_counts_once_in_the_limit(
+    alice: TestClient, config: Config
+) -> None:
+    async def hold(followed: live.LiveList) -> list[int]:
+        sizes = [followed.size]
+        views = [followed.view(None, 60) for _ in range(2)]
+        blocks = [await anext(view) for view in views]
+        sizes.append(followed.size - len(blocks[0]))
+        for view in views:
+            await view.aclose()  # type: ignore[attr-defined]
+        return [*sizes, followed.size]
+
+    submitted(alice, id=ID)
+    with serving(config) as (port, app), viewing(port) as viewer:
+        viewer.read(bool)
+        [followed] = app.state.lists._lists.values()
+        eventually(lambda: not followed._unread)
+        before, held, after = asyncio.run(hold(followed))
+        assert before == held == after
