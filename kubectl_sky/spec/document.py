@@ -306,9 +306,14 @@ def join_path(path: Path) -> str:
     return text
 
 
+def _visible(char: str) -> str:
+    code = ord(char)
+    return "\N{REPLACEMENT CHARACTER}" if code < 0xA0 else f"<U+{code:04X}>"
+
+
 def printable(text: str, length: int = 40) -> str:
-    """Return the text on one line, truncated, without control characters."""
+    """Return the text on one line, truncated, with what would not be seen as `<U+200B>`."""
     line = text[:length]
     if not line.isprintable():
-        line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
+        line = "".join(char if char.isprintable() else _visible(char) for char in line)
     return line + ("…" if len(text) > length else "")

@@ -80,6 +80,11 @@ def describe(value: Data) -> str:
     return printable(str(value))
 
 
+# Sections of ~/.sky/config.yaml that no task has.
+_SETTINGS_OF_SKYPILOT = frozenset(
+    "active_workspace admin_policy allowed_clouds api_server aws azure gcp nebius oci provision rbac"
+    " vast workspaces".split()
+)
 # Common wrong names of fields, and SkyPilot's name for each. Their spelling is too different.
 _RENAMED = {
     "args": "run",
@@ -154,6 +159,8 @@ def field_hint(path: Path, candidates: Sequence[str]) -> str:
     public = [name for name in candidates if not name.startswith(_INTERNAL)]
     if intended in public:
         return f'did you mean "{intended}"?'
+    if parent == () and key in _SETTINGS_OF_SKYPILOT:
+        return "it is a section of SkyPilot's settings, which is no task file"
     return _level_hint(key, intended, parent) or closest(key, public) or _typo_hint(key, parent)
 
 

@@ -319,3 +319,8 @@ WRONG = {
 @pytest.mark.parametrize("field", WRONG)
 def test_validate_error_has_expected_text(field: str) -> None:
     assert problems(RUN + field) == [WRONG[field]]
+
+
+def test_validate_section_of_skypilots_settings_is_named() -> None:
+    (problem,) = problems("run: x\naws: {vpc_name: x}\n")
+    assert problem.endswith("it is a section of SkyPilot's settings, which is no task file")
