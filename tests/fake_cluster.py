@@ -153,7 +153,9 @@ class FakeCluster:
         self.kinds = set(_EVERYWHERE)
         self.sends_initial_events = True  # whether a watch can start with the existing objects
         self.ahead = timedelta()  # of this cluster's clock to ours
+        self.stays: dict[str, int] = {}  # grace periods of pods that do not end when deleted
         self.alter: Callable[[str, Json], Any] = lambda request, body: body  # each JSON answer
+        self._foreground: set[str] = set()  # uids of objects whose dependents go first
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())
         self._objects: dict[str, Json] = {}  # by path
@@ -455,7 +457,12 @@ class FakeCluster:
             if metadata[field] != value:
                 raise problems.conflict(call.kind.resource, call.name, field)
         self._remove(call.path)
-        return 200, {"kind": "Status", "metadata": {}}
+        if call.path not in self._objects:
+            return 200, {"kind": "Status", "metadata": {}}
+        if call.body.get("propagationPolicy") == "Foreground":
+            self._foreground.add(metadata["uid"])
+            self._remove_dependents()
+        return 200, self._objects[call.path]
 
     def _existing(self, call: _Call) -> Json:
         if call.path not in self._objects:
@@ -472,14 +479,38 @@ class FakeCluster:
         item = _copy(item | {"metadata": item["metadata"] | identity})
         self._objects[path] = item
         self._emit("MODIFIED" if previous else "ADDED", path, item)
+        was_held = "deletionTimestamp" in kept and kept.get("finalizers")
+        if was_held and not item["metadata"].get("finalizers"):
+            self._remove(path)
         return item
 
     def _remove(self, path: str) -> None:
-        """Delete an object, then its dependents whose last owner it was."""
+        """Delete an object, then its dependents whose last owner it was.
+
+        One with finalizers, or a pod that `stays`, is only marked.
+        """
+        item = self._objects[path]
+        grace = self.stays.get(item["metadata"]["name"])
+        if item["metadata"].get("finalizers") or grace is not None:
+            self._mark_deleted(path, grace or 0)
+            return
         item = self._objects.pop(path)
         version = {"resourceVersion": str(next(self._numbers))}
         self._emit("DELETED", path, item | {"metadata": item["metadata"] | version})
-        uids = {item["metadata"]["uid"] for item in self._objects.values()}
+        self._remove_dependents()
+
+    def _mark_deleted(self, path: str, grace: int) -> None:
+        item = self._objects[path]
+        if "deletionTimestamp" not in item["metadata"]:
+            ends = _stamp(datetime.fromisoformat(self._now()) + timedelta(seconds=grace))
+            marks = {"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace}
+            marks |= {"resourceVersion": str(next(self._numbers))}
+            self._objects[path] = item | {"metadata": item["metadata"] | marks}
+            self._emit("MODIFIED", path, self._objects[path])
+
+    def _remove_dependents(self) -> None:
+        """Delete what has no owner any more; one that is deleted in the foreground is none."""
+        uids = {item["metadata"]["uid"] for item in self._objects.values()} - self._foreground
         for other, dependent in list(self._objects.items()):
             owners = dependent["metadata"].get("ownerReferences")
             if owners and other in self._objects and uids.isdisjoint(o["uid"] for o in owners):

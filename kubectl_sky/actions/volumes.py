@@ -16,6 +16,7 @@ from kubectl_sky.errors import (
     InUse,
     InvalidFiles,
     NameTaken,
+    NotFound,
     Problem,
     UnknownName,
     Unreachable,
@@ -23,6 +24,7 @@ from kubectl_sky.errors import (
     did_you_mean,
 )
 from kubectl_sky.observe import volumes
+from kubectl_sky.observe.deletion import is_terminating
 from kubectl_sky.observe.difference import Difference, differences
 from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan.pvc import new_pvc
@@ -31,6 +33,8 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.volumes import Storage, VolumeFile, volume_of
+from kubectl_sky.tasks import deletion
+from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import MIN_PREFIX, Scope
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.facts import ExistingPvc
@@ -193,7 +197,7 @@ def _pods_if_terminating(
     session: Session, namespace: str | None, claims: Iterable[Json]
 ) -> list[Json]:
     """Return the pods that a PVC which is being deleted may wait for; none if none is."""
-    if any(map(volumes.is_terminating, claims)):
+    if any(map(is_terminating, claims)):
         with suppress(Forbidden):
             return objects.list_all(session, kinds.POD, namespace)
     return []
@@ -235,7 +239,7 @@ def check_unused(session: Session, volume: VolumeStatus, force: str) -> None:
     pods = objects.list_all(session, kinds.POD, volume.namespace)
     if volumes.users_of(volume.claim, pods):
         jobs = objects.list_all(session, kinds.JOB, volume.namespace)
-        current = {job["metadata"]["uid"] for job in jobs if not volumes.is_terminating(job)}
+        current = {job["metadata"]["uid"] for job in jobs if not is_terminating(job)}
         pods = [pod for pod in pods if not _is_stopped(pod, current)]
     if users := volumes.users_of(volume.claim, pods):
         raise InUse(
@@ -248,19 +252,33 @@ def _is_stopped(pod: Json, jobs: Collection[str]) -> bool:
     """Return whether a pod is being deleted, or will be since its Job is."""
     owners = pod["metadata"].get("ownerReferences") or ()
     orphaned = any(owner["kind"] == "Job" and owner["uid"] not in jobs for owner in owners)
-    return orphaned or volumes.is_terminating(pod)
+    return orphaned or is_terminating(pod)
 
 
-def delete(session: Session, volume: VolumeStatus) -> str:
-    """Delete a volume by uid, so that a new PVC with its name is not deleted.
-
-    Returns `deleted`, or that it is being deleted and what that waits for.
-    """
-    pods = objects.list_all(session, kinds.POD, volume.namespace)
+def delete(session: Session, volume: VolumeStatus) -> None:
+    """Delete a volume by uid, so that a new PVC with its name is not deleted."""
     metadata = {"name": volume.claim, "namespace": volume.namespace, "uid": volume.uid}
     objects.delete_by_uid(session, kinds.PVC, metadata)
-    waits = volumes.waits_for(volume.claim, volume.namespace, pods)
-    return f"is being deleted: {waits}" if waits else "deleted"
+
+
+def wait_until_gone(
+    session: Session, volume: VolumeStatus, seconds: float | None = None
+) -> list[Remainder]:
+    """Wait until the PVC of a deleted volume is gone, or return what it waits for."""
+    session, title = session.patient(), f"volume/{volume.id} ({volume.name})"
+
+    def read(pods: Sequence[Json] = ()) -> list[Remainder]:
+        with suppress(NotFound):
+            claim = objects.get(session, kinds.PVC, volume.claim, volume.namespace)
+            if claim["metadata"]["uid"] == volume.uid:
+                return [Remainder(volume.id, title, [volumes.hold_of_pvc(claim, pods)])]
+        return []
+
+    if not deletion.poll(read, seconds):
+        return []
+    with suppress(Forbidden):
+        return read(objects.list_all(session, kinds.POD, volume.namespace))
+    return read()
 
 
 def claims(session: Session, user: User) -> dict[str, ExistingPvc]:

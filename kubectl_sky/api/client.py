@@ -26,7 +26,7 @@ from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.submitting.submit import DryRun, Options
 from kubectl_sky.submitting.submit import submit as submit_task
-from kubectl_sky.tasks import cp, doctor, find, multikueue, pipeline, stop
+from kubectl_sky.tasks import cp, deletion, doctor, find, multikueue, pipeline, stop
 from kubectl_sky.tasks import exec as executing
 from kubectl_sky.tasks import follow as following
 from kubectl_sky.tasks import logs as reading
@@ -186,14 +186,17 @@ class Client:
         following.check_outcome(self._session, finished)
         return finished
 
-    def stop(self, task: str) -> tuple[TaskStatus, ...]:
+    def stop(self, task: str, *, wait: bool = True) -> tuple[TaskStatus, ...]:
         """Stop a task, or all tasks of a pipeline or group, and delete their objects with the logs.
 
-        Returns the tasks as they were before.
+        Returns the tasks as they were before, when their pods are gone. Raises ClusterError if they
+        are not after 30 seconds: it says what keeps them. Without `wait`, the deletion only begins.
         """
         tasks = find.get_tasks(self._session, self._scope, [task])
         for text in stop.stop(self._session, tasks):
             LOG.warning("%s", text)
+        if wait and (remaining := multikueue.wait_until_gone(self._session, tasks)):
+            raise deletion.still_deleting(remaining)
         return tuple(tasks)
 
     @overload
@@ -317,6 +320,6 @@ class Submission:
         """Wait until it has completed, and resume the stages of a pipeline, as `Client.wait`."""
         return self.client.wait(self.id, timeout=timeout, resume=True, stop=stop)
 
-    def stop(self) -> None:
+    def stop(self, *, wait: bool = True) -> None:
         """Stop it and delete its objects, as `Client.stop` does."""
-        self.client.stop(self.id)
+        self.client.stop(self.id, wait=wait)

@@ -10,6 +10,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan import pvc
 from kubectl_sky.submitting import preflight
+from kubectl_sky.tasks.deletion import still_deleting
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import names
 
@@ -46,14 +47,17 @@ class Volumes:
         """Return your volumes, newest first."""
         return Table(volumes.list_volumes(self._session, self._scope))
 
-    def delete(self, volume: str, *, force: bool = False) -> VolumeStatus:
+    def delete(self, volume: str, *, force: bool = False, wait: bool = True) -> VolumeStatus:
         """Delete a volume and its data; `volume` is an id, a prefix of an id, or a name.
 
-        Returns the volume as it was. Raises InUse if a task uses it. With `force`, it is deleted
-        when the last of these tasks has finished.
+        Returns the volume as it was, when its PVC is gone. Raises InUse if a task uses it, and
+        ClusterError if the PVC exists after 30 seconds. With `force`, it is deleted when the last
+        of these tasks has finished. Without `wait`, the deletion only begins.
         """
         match = volumes.find(self._session, self._scope, volume)
         if not force:
             volumes.check_unused(self._session, match, "use force=True")
         volumes.delete(self._session, match)
+        if wait and (remaining := volumes.wait_until_gone(self._session, match)):
+            raise still_deleting(remaining)
         return match

@@ -12,8 +12,11 @@ def clean(
     yes: bool,
     older_than: timedelta | None,
     dry_run: bool,
+    *,
+    waits: bool,
 ) -> None:
     """Delete what interrupted submits left, and with a time, tasks that finished longer ago."""
+    from kubectl_sky.tasks import deletion
     from kubectl_sky.tasks.clean import delete, find_leftovers
     from kubectl_sky.tasks.stop import ROLE_HINT
 
@@ -46,4 +49,6 @@ def clean(
     if not yes:
         options.confirm(f"Delete {summary}?")
     delete(session, leftovers)
-    output.note(f"Removed {summary}")
+    if waits:
+        deletion.check_gone(session, finished)
+    output.note(f"Removed {summary}" if waits or not finished else f"Deleting {summary}")

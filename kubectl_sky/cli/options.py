@@ -478,6 +478,19 @@ dry_run_delete = click.option(
 )
 
 
+waits = click.option(
+    "--wait",
+    "waits",
+    type=click.Choice(["true", "false"]),
+    is_flag=False,
+    flag_value="true",
+    default="true",
+    show_default=True,
+    callback=lambda context, option, value: value == "true",
+    help="Wait up to 30 seconds until all is gone.",
+)
+
+
 def sending(detach: str, limited: str) -> Option:
     """Return the options of commands that send a task and wait; the texts are for --help."""
     return combined(

@@ -16,6 +16,7 @@ from kubectl_sky.errors import UserError
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.status import TaskStatus
+    from kubectl_sky.tasks.deletion import Remainder
     from kubectl_sky.tasks.find import Scope, Target
     from kubectl_sky.words.owners import User
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         "stop train",
         "stop w586rcb8 n7kqzt4m",
         "stop --all --yes",
+        "stop train --wait=false",
         "stop --leftovers --older-than 7d",
     ],
 )
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 @options.cluster_all_namespaces
 @options.all_users
 @options.yes
+@options.waits
 @options.output("json", "yaml", "name")
 def command(
     references: tuple[str, ...],
@@ -59,6 +62,8 @@ def command(
 ) -> None:
     """Stop TASKs and delete their objects, logs included.
 
+    It ends when the pods are gone. If some are not after 30 seconds, it says what keeps them; the
+    exit code is 3. With --wait=false it does not wait.
     If several tasks have a name, it asks before it stops all of them; -y means yes. On a terminal,
     it asks whether to stop your last task if no TASK is given.
     """
@@ -67,11 +72,11 @@ def command(
     if flags["leftovers"]:
         if references or everything or form:
             raise UserError("--leftovers cannot be combined with TASK, --all or -o")
-        clean(cluster, all_users, yes, older_than, dry_run)
+        clean(cluster, all_users, yes, older_than, dry_run, waits=flags["waits"])
         return
     if dry_run or older_than is not None:
         raise UserError("--dry-run and --older-than require --leftovers", "add --leftovers")
-    from kubectl_sky.tasks import multikueue, stop
+    from kubectl_sky.tasks import deletion, multikueue, stop
 
     if references and everything:
         raise UserError("TASK and --all exclude each other", "remove one of them")
@@ -82,23 +87,34 @@ def command(
     tasks = _choose_tasks(session, scope, None if everything else references, yes)
     for text in (*stop.stop(session, tasks), *multikueue.delete_copies(session, tasks)):
         output.warning(text)
-    _print(tasks, form)
+    remaining = multikueue.wait_until_gone(session, tasks) if flags["waits"] else None
+    _print(tasks, remaining, form)
+    if remaining:
+        raise deletion.still_deleting(remaining)
 
 
-def _print(tasks: "Sequence[TaskStatus]", form: str | None) -> None:
-    message = f"Stopped {output.count(len(tasks), 'task')}"
-    if form == "name":
-        output.names(f"task/{task.id}" for task in tasks)
-    elif form:
-        ids = [task.id for task in tasks]
-        from kubectl_sky.tasks.stop import Stopped
+def _print(
+    tasks: "Sequence[TaskStatus]", remaining: "Sequence[Remainder] | None", form: str | None
+) -> None:
+    """Print the tasks that are gone; those that are being deleted if nobody waits for it."""
+    from kubectl_sky.tasks import stop
 
-        stopped = Stopped(count=len(ids), message=message, task_ids=ids)
-        output.out(output.data(stopped, form))
-    else:
-        for task in tasks:
-            output.out(f"task/{task.id} ({task.name}) stopped")
-        output.note(f"{message}; pods, logs and other objects are deleted" if tasks else message)
+    document = stop.describe_stopped(tasks, remaining)
+    if form not in (None, "name"):
+        output.out(output.data(document, form))
+        return
+    kept = {item.id for item in remaining or ()}
+    done = "is being deleted" if remaining is None else "stopped"
+    for task in tasks:
+        if task.id not in kept:
+            output.out(
+                f"task/{task.id}" if form == "name" else f"task/{task.id} ({task.name}) {done}"
+            )
+    if form is None and not remaining:
+        is_gone = tasks and remaining is not None
+        output.note(
+            f"{document.message}; pods and logs are deleted" if is_gone else document.message
+        )
 
 
 def _choose_tasks(

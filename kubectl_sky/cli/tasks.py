@@ -78,7 +78,7 @@ def listing(
 def incomplete(tasks: Iterable[TaskStatus]) -> Iterator[str]:
     """Yield a warning for each task whose submit was interrupted, and how to go on."""
     for task in tasks:
-        if task.incomplete:
+        if task.incomplete and not task.deletion.since:
             yield f'warning: task "{task.name}" ({task.id}) is {task.note}; {task.next_step}'
 
 

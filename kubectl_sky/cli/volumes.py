@@ -230,7 +230,10 @@ def logs(
         output.out(output.table(["TASK", "NODE", "BYTES", "AGE"], rows))
 
 
-@command.command("delete", examples=["volumes delete data-vol", "volumes delete data-vol --yes"])
+@command.command(
+    "delete",
+    examples=["volumes delete data-vol", "volumes delete data-vol --yes --wait=false"],
+)
 @click.argument("volume")
 @options.cluster_all_namespaces
 @options.all_users
@@ -238,17 +241,26 @@ def logs(
 @click.option(
     "-f", "--force", is_flag=True, help="Like --yes, and delete it even while it is in use."
 )
-def delete(
-    volume: str, cluster: options.ClusterFlags, all_users: bool, yes: bool, force: bool
-) -> None:
-    """Delete VOLUME and its data."""
+@options.waits
+def delete(volume: str, cluster: options.ClusterFlags, all_users: bool, **flags: bool) -> None:
+    """Delete VOLUME and its data.
+
+    It ends when the PVC is gone. If it is not after 30 seconds, it says what keeps it; the exit
+    code is 3.
+    """
     from kubectl_sky.actions import volumes
+    from kubectl_sky.tasks import deletion
 
     session = cluster.session()
     match = volumes.find(session, options.scope(session, cluster, all_users), volume)
-    if not force:
+    if not flags["force"]:
         volumes.check_unused(session, match, "use --force")
         question = f"Delete volume {match.name} ({match.id}, {match.readable_size}) and its data?"
-        if not yes:
+        if not flags["yes"]:
             options.confirm(question)
-    output.out(f"volume/{match.id} ({match.name}) {volumes.delete(session, match)}")
+    volumes.delete(session, match)
+    remaining = volumes.wait_until_gone(session, match) if flags["waits"] else []
+    if remaining:
+        raise deletion.still_deleting(remaining)
+    done = "deleted" if flags["waits"] else "is being deleted"
+    output.out(f"volume/{match.id} ({match.name}) {done}")

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -336,10 +336,36 @@ def delete_by_uid(
     grace: int | None = None,
 ) -> None:
     """Delete the object with this name and uid, but no newer one of that name."""
-    body = _options(propagation, grace) | {"preconditions": {"uid": metadata["uid"]}}
+    _delete_by_uid(session, kind, metadata, _options(propagation, grace))
+
+
+def delete_with_dependents(
+    session: Session,
+    kind: Kind,
+    metadata: Mapping[str, str],
+    *,
+    propagation: Propagation = "Background",
+    grace: int | None = None,
+) -> None:
+    """Delete an object by its uid, and its dependents even while a finalizer keeps it.
+
+    In the background, Kubernetes deletes them only after their owner.
+    """
+    answer = _delete_by_uid(session, kind, metadata, _options(propagation, grace))
+    if propagation == "Background" and answer.get("finalizers"):
+        _delete_by_uid(session, kind, metadata, _options("Foreground", grace))
+
+
+def _delete_by_uid(
+    session: Session, kind: Kind, metadata: Mapping[str, str], options: Json
+) -> Mapping[str, Any]:
+    """Return the metadata of an object that still exists; otherwise nothing is in it."""
+    body = options | {"preconditions": {"uid": metadata["uid"]}}
     with contextlib.suppress(NotFound, Conflict):
         url_path = path(kind, metadata.get("namespace"), metadata["name"])
-        session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
+        answer = session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
+        return dict(answer.body["metadata"])
+    return {}
 
 
 def delete_unchanged(session: Session, item: Json) -> None:

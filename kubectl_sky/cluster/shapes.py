@@ -47,6 +47,7 @@ _METADATA = {  # all fields but `managedFields`, as API servers guarantee them f
     "creationTimestamp": _require(_Time),
     "deletionGracePeriodSeconds": int,
     "deletionTimestamp": _Time,
+    "finalizers": _list(str),
     "generation": int,
     "labels": _Texts,
     "name": Required[str],

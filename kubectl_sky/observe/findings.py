@@ -15,6 +15,7 @@ from kubectl_sky.words import bounded
 from kubectl_sky.words.documents import Document, Note
 
 SEE_LOGS = "see `kubectl sky logs {id}`"
+BEING_DELETED = "being-deleted"  # a rule that explains no other symptom
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
 _ENDS = (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
@@ -129,8 +130,9 @@ def diagnose(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> list[Cause]:
     signals = find_signals(snapshot)
     findings = [it for signal in signals if (it := find_cause(snapshot, signal, rules))]
     causes = [finding for finding in findings if not finding.mere]
+    explaining = [cause for cause in causes if cause.rule != BEING_DELETED]
     findings = causes + [
-        finding for finding in findings if finding.mere and not _is_explained(finding, causes)
+        finding for finding in findings if finding.mere and not _is_explained(finding, explaining)
     ]
     order = list(Stage)
     return sorted(_merge(findings), key=lambda finding: (order.index(finding.stage), finding.ranks))

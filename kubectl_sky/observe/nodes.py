@@ -22,6 +22,7 @@ HELD = "Held"  # signal of a node whose failed container is held
 POD_KEPT = "PodKept"  # signal of a node whose pod other containers keep after `main` has ended
 POD_NOT_FOUND = "PodNotFound"  # reason of a node whose pod no longer exists or lost its labels
 TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
+DELETING = "Deleting"  # signal of a task whose objects are being deleted
 UNSCHEDULABLE = "Unschedulable"  # the scheduler's reason: no cluster node fits the pod
 NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
 WAITING_FOR_FILES = "WaitingForFiles"  # reason of a node whose local files have not arrived
@@ -299,13 +300,21 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
         running = replace(with_pod, state=State.RUNNING, started_at=began)
         if not deleting and (status_of_hold := _held(running, pod)):
             return status_of_hold
-        if not deleting and _is_silent(pod):
-            message = f"cluster node {running.host} does not respond"
-            return replace(running, reason=NODE_LOST, message=message)
-        return replace(running, reason=TERMINATING if deleting else "")
+        if not deleting and is_silent(pod):
+            return replace(running, reason=NODE_LOST, message=_not_responding(running.host))
+        return _terminating(running, pod) if deleting else running
     if deleting:
-        return replace(with_pod, reason=TERMINATING)
+        return _terminating(with_pod, pod)
     return _waiting(with_pod, pod, state.get("waiting", {}))
+
+
+def _terminating(status: NodeStatus, pod: Object) -> NodeStatus:
+    message = _not_responding(status.host) if is_silent(pod) else ""
+    return replace(status, reason=TERMINATING, message=message)
+
+
+def _not_responding(host: str) -> str:
+    return f"cluster node {host} does not respond"
 
 
 def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
@@ -328,7 +337,7 @@ def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
     return None
 
 
-def _is_silent(pod: Object) -> bool:
+def is_silent(pod: Object) -> bool:
     """Return whether the kubelet no longer reports the pod, by the node controller.
 
     That sets Ready to False and nothing else; a kubelet and readiness gates give a reason.

@@ -253,8 +253,10 @@ def pipelines(tasks: Iterable[TaskStatus]) -> list[PipelineStatus]:
 def reason(target: TaskStatus | PipelineStatus) -> str:
     """Return why a task or pipeline, or one of its nodes, does not run.
 
-    Of a completed one, only what still keeps its pods.
+    Of a completed one, only that it is being deleted, and what still keeps its pods.
     """
     if target.state is not State.COMPLETED:
         return target.note
-    return target.kept_note if isinstance(target, TaskStatus) else ""
+    if not isinstance(target, TaskStatus):
+        return ""
+    return "; ".join(filter(None, (str(target.deletion), target.kept_note)))

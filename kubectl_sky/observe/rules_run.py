@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+from kubectl_sky.observe.deletion import is_terminating, repair
 from kubectl_sky.observe.failure import (
     cause,
     last_error,
     missing_command_advice,
     program_lines,
 )
-from kubectl_sky.observe.findings import SEE_LOGS, Rule, Stage
+from kubectl_sky.observe.findings import BEING_DELETED, SEE_LOGS, Rule, Stage
 from kubectl_sky.observe.nodes import (
+    DELETING,
     HELD,
     JOB_NOT_FOUND,
     NODE_LOST,
@@ -18,6 +20,7 @@ from kubectl_sky.observe.nodes import (
     POD_NOT_FOUND,
     TERMINATING,
     WAITING_FOR_FILES,
+    is_silent,
 )
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.plan import resources
@@ -103,8 +106,19 @@ def _node(name: str, reason: str, what: str, then: str, mere: bool = False) -> R
     return Rule(name, Stage.RUN, SignalSource.NODE, what, then, reason=reason, mere=mere)
 
 
-def _gone(name: str, reason: str, message: str, what: str, then: str) -> Rule:
-    return Rule(name, Stage.RUN, SignalSource.POD, what, then, reason=reason, message=message)
+def _gone(name: str, reason: str, message: str, what: str, then: str = "{advice}") -> Rule:
+    source = SignalSource.POD
+    return Rule(name, Stage.RUN, source, what, then, reason, message, detail=_restart)
+
+
+def _restart(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    """Return how the node runs again: not before its pod is gone, if that is being deleted."""
+    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0)
+    if pod and is_terminating(pod) and is_silent(pod):
+        return {"advice": f"{repair(pod['spec']['nodeName'])}: until then no other pod starts"}
+    recovers = any("podFailurePolicy" in item.get("spec", {}) for item in snapshot.workloads)
+    more = "" if recovers else "; resources.job_recovery restarts such nodes"
+    return {"advice": f"submit the task again{more}"}
 
 
 def _deadline(name: str, source: SignalSource, owner: str, where: str) -> Rule:
@@ -228,14 +242,12 @@ RUN: tuple[Rule, ...] = (
         "Evicted|EvictionByEvictionAPI|TerminationByKubelet",
         "",
         "evicted from its cluster node|: {message}",
-        "submit the task again; resources.job_recovery restarts such nodes",
     ),
     _gone(
         "cluster-node-lost",
         "NodeLost|DeletionByTaintManager|DeletionByPodGC|NodeShutdown|Terminated",
         "",
         "its cluster node was lost|: {message}",
-        "submit the task again; resources.job_recovery restarts such nodes",
     ),
     _node(
         "job-not-found",
@@ -243,11 +255,14 @@ RUN: tuple[Rule, ...] = (
         "its Job was deleted or lost its labels",
         "run `kubectl sky stop {id}` and submit the task again",
     ),
-    _node(
+    Rule(
         "pod-deleted",
-        POD_DELETED,
+        Stage.RUN,
+        SignalSource.NODE,
         "its pod was deleted",
-        "submit the task again; resources.job_recovery restarts such nodes",
+        "{advice}",
+        POD_DELETED,
+        detail=_restart,
     ),
     _node(
         "pod-not-found",
@@ -267,6 +282,25 @@ RUN: tuple[Rule, ...] = (
         NODE_LOST,
         "its {message}||; the node may still run",
         "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
+    ),
+    Rule(
+        BEING_DELETED,
+        Stage.RUN,
+        SignalSource.NODE,
+        "{message}",
+        "{about}",
+        DELETING,
+    ),
+    Rule(
+        "pod-on-lost-node",
+        Stage.RUN,
+        SignalSource.NODE,
+        "its pod is being deleted, but {message}",
+        "{advice}",
+        TERMINATING,
+        r"^cluster node \S+ does not respond",
+        detail=_restart,
+        mere=True,
     ),
     _node(
         "pod-terminating",

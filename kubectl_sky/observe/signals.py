@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import (
+    DELETING,
     HELD,
     JOB_NOT_FOUND,
     NODE_LOST,
@@ -198,6 +199,7 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
         silence = describe_silence(snapshot.activity, snapshot.now)
         yield from [((), Signal(SignalSource.RANKS, "", silence))] if silence else ()
     if snapshot.status:
+        yield from _deletion_signals(snapshot.status)
         yield from _task_signals(snapshot, snapshot.status)
     yield from (((), signal) for signal in _pvc_signals(snapshot))
 
@@ -253,11 +255,17 @@ def _unschedulable(pod: Object) -> str:
     return ""
 
 
+def _deletion_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
+    if task.deletion.since:
+        text, step = str(task.deletion), task.deletion.step
+        yield (), Signal(SignalSource.NODE, DELETING, text, about=step)
+
+
 def _task_signals(
     snapshot: TaskSnapshot, task: TaskStatus
 ) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why nodes failed that left no pod, and which nodes the running ones wait for."""
-    if task.incomplete:
+    if task.incomplete and not task.deletion.since:
         reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
         yield (), Signal(SignalSource.NODE, reason, task.note)
     for node in task.nodes:

@@ -8,6 +8,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from kubectl_sky.observe import ownership
+from kubectl_sky.observe.deletion import NOT_DELETED, Deletion, deletion_of
 from kubectl_sky.observe.documents import Task, TaskMetadata
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
@@ -58,6 +59,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     queueing: Mapping[str, str] = {}  # labels for its queue, to set when it is resumed
     silence: str = ""  # which of its running nodes has printed nothing for long
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
+    deletion: Deletion = NOT_DELETED  # since when it is being deleted, and what that waits for
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""
@@ -142,7 +144,9 @@ class TaskStatus(Part, frozen=True, dict=True):
         return tuple(sorted(held, key=lambda node: node.held_until, reverse=True))
 
     def state_at(self, now: datetime) -> str:
-        """Return the state, and how long a failed container is still held."""
+        """Return the state, and how long the task is being deleted or a container is still held."""
+        if since := age.parse(self.deletion.since):
+            return f"{self.state} (deleting {age.duration(now - since)})"
         until = age.parse(self.held[0].held_until) if self.held else None
         return f"{self.state} (held {age.duration(until - now)})" if until else str(self.state)
 
@@ -166,6 +170,8 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def next_step(self) -> str:
         """How to go on with an incomplete, held or interactive task; empty for others."""
+        if self.deletion.since:
+            return ""
         if held := next(iter(self.held), None):
             rank = f" --rank {held.index}" if held.index else ""
             return f"kubectl sky exec {self.id}{rank} -it -- bash"
@@ -272,8 +278,9 @@ class TaskStatus(Part, frozen=True, dict=True):
 
     @property
     def note(self) -> str:
-        """A short explanation of the state: why the task is pending or failed."""
-        return "; ".join(filter(None, (self._cause, self.silence, self.kept_note, self._held_note)))
+        """A short explanation of the state: why the task is pending or failed, or is deleted."""
+        parts = (str(self.deletion), self._cause, self.silence, self.kept_note, self._held_note)
+        return "; ".join(filter(None, parts))
 
     @property
     def _held_note(self) -> str:
@@ -305,15 +312,10 @@ class TaskStatus(Part, frozen=True, dict=True):
             prefix = failed_count if self.workload.independent_nodes else ""
             cause = f": {text}" if (text := self.causes.get(failure.reason)) else ""
             return f"{prefix}{failure.name}: {failure.end}{self._again(' after ')}{cause}"
-        if self.incomplete:
+        if self.incomplete and not self.deletion.since:
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"
-        waiting = [
-            node
-            for node in self.nodes
-            if node.reason in (NODE_LOST, TERMINATING)
-            or (node.state is State.PENDING and node.reason)
-        ]
+        waiting = self._waiting
         lacking = next((item for item in waiting if item.awaits_files), None)
         if lacking:
             return f"{lacking.name}: waits for files; {lacking.message}"
@@ -325,9 +327,21 @@ class TaskStatus(Part, frozen=True, dict=True):
             return f"suspended; resumed after stage {self.member.stage - 1}"
         return f"{waiting[0].name}: {self.reason(waiting[0])}"
 
+    @property
+    def _waiting(self) -> list[NodeStatus]:
+        """The nodes that wait for something that the deletion of the task does not say."""
+        said = ("", TERMINATING) if self.deletion.since else ("",)
+        return [
+            node
+            for node in self.nodes
+            if node.reason not in said
+            and (node.state is State.PENDING or node.reason in (NODE_LOST, TERMINATING))
+        ]
+
     def reason(self, node: NodeStatus) -> str:
         """Return why a node does not run, in the words of doctor if they are known."""
-        return self.causes.get(node.reason) or node.reason
+        silent = f": {node.message}" if node.reason == TERMINATING and node.message else ""
+        return self.causes.get(node.reason) or f"{node.reason}{silent}"
 
     def _again(self, before: str = "") -> str:
         """Return `2 restarts`; empty without restarts."""
@@ -348,7 +362,8 @@ def of(task: TaskObjects) -> TaskStatus:
     backend = registry.of(items[0])
     nodes = _nodes(task)
     metadata = items[0]["metadata"]
-    if task.missing is Missing.DELETED:
+    deletion = deletion_of(items, pods, lambda pod: backend.title(backend.rank(pod)))
+    if task.missing is Missing.DELETED and not deletion.since:
         stem = metadata["name"].rpartition("-node-")[0]
         lost = [
             not_found(NodeStatus(rank, backend.title(rank), f"{stem}-node-{rank}"))
@@ -378,6 +393,7 @@ def of(task: TaskObjects) -> TaskStatus:
         after=annotations.get(names.AFTER, ""),
         queueing=deferred_queueing(annotations),
         causes=causes,
+        deletion=deletion,
     )
 
 

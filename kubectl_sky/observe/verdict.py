@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from kubectl_sky.observe.failure import last_error
-from kubectl_sky.observe.findings import Cause, Rule, Stage, diagnose, find_cause
+from kubectl_sky.observe.findings import BEING_DELETED, Cause, Rule, Stage, diagnose, find_cause
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
 from kubectl_sky.observe.nodes import NodeStatus, Object, State
 from kubectl_sky.observe.ownership import TaskObjects
@@ -53,9 +53,13 @@ class Diagnosis(Part, frozen=True):
 
     @property
     def cause(self) -> Cause | None:
-        """The first finding; in a failed task, that of the node that failed first, if known."""
+        """The first finding; in a failed task, that of the node that failed first, if known.
+
+        That the task is being deleted comes first, unless it has failed.
+        """
         node = self.task.first_failure
-        for it in self.findings:
+        failed = self.task.state is State.FAILED
+        for it in sorted(self.findings, key=lambda it: (it.rule == BEING_DELETED) is failed):
             if not node or not it.ranks or node.index in it.ranks or node.reason == STOPPED:
                 return it
         return None

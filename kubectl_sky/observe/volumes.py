@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
+from kubectl_sky.observe.deletion import Hold, hold_of, is_terminating
 from kubectl_sky.plan.resources import readable
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import Document, Note, Part, always
@@ -177,19 +179,19 @@ def known(
     return by_claim_name | unique | by_volume_name
 
 
-def is_terminating(item: Object) -> bool:
-    """Return whether an object is being deleted."""
-    return bool(item["metadata"].get("deletionTimestamp"))
-
-
 def deletion(claim: Object, pods: Iterable[Object]) -> str:
     """Return what the deletion of a PVC waits for; empty if it is not being deleted."""
     if not is_terminating(claim):
         return ""
-    metadata = claim["metadata"]
-    finalizers = ", ".join(metadata.get("finalizers", ()))
-    waits = waits_for(metadata["name"], metadata.get("namespace", ""), pods)
-    return waits or f"waits for its finalizers: {finalizers}"
+    return hold_of_pvc(claim, pods).why
+
+
+def hold_of_pvc(claim: Object, pods: Iterable[Object]) -> Hold:
+    """Return why a PVC that is deleted still exists."""
+    metadata, hold = claim["metadata"], hold_of({**claim, "kind": "PVC"})
+    if waits := waits_for(metadata["name"], metadata.get("namespace", ""), pods):
+        return replace(hold, why=waits, step="stop these: it is deleted then")
+    return hold
 
 
 def waits_for(claim: str, namespace: str, pods: Iterable[Object]) -> str:

@@ -1,5 +1,6 @@
 """`serve`: run a service, show it and delete it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic, sleep
@@ -25,6 +26,7 @@ from kubectl_sky.observe.ownership import controller
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.serve.model import (
     ServiceObjects,
+    ServicesDeleted,
     ServiceState,
     ServiceStatus,
     own_pods,
@@ -34,6 +36,8 @@ from kubectl_sky.serve.model import (
 from kubectl_sky.submitting import submit, taskfile
 from kubectl_sky.submitting.apply import apply
 from kubectl_sky.submitting.submit import Connect, Options, Prepared
+from kubectl_sky.tasks import deletion
+from kubectl_sky.tasks.deletion import Deleted, Remainder
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
@@ -324,10 +328,10 @@ def scale(session: Session, user: User, name: str, replicas: int) -> None:
             return
 
 
-def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
-    """Delete services by their uid; what they own is garbage-collected. Return their names.
+def find_to_delete(session: Session, user: User, references: Sequence[str]) -> list[Json]:
+    """Return what to delete of services: what they own is garbage-collected.
 
-    Also delete what an interrupted `up` left without a Deployment. Raises UnknownName.
+    Without a Deployment, that is what an interrupted `up` left. Raises UnknownName.
     """
     items: list[Json] = []
     for reference in references:
@@ -339,13 +343,43 @@ def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
             if not remaining:
                 raise
             items += remaining
-    return delete(session, items)
+    return items
 
 
 def delete(session: Session, items: Sequence[Json]) -> list[str]:
+    """Delete objects of services by their uid; return the names of the services."""
     for item in items:
-        objects.delete_by_uid(session, objects.kind_of_known(item), item["metadata"])
+        objects.delete_with_dependents(session, objects.kind_of_known(item), item["metadata"])
     return list(dict.fromkeys(item["metadata"]["name"] for item in items))
+
+
+def wait_until_gone(
+    session: Session, items: Iterable[Json], seconds: float | None = None
+) -> list[Remainder]:
+    """Wait until deleted services and their pods are gone, or return what remains."""
+    uids: dict[tuple[str, str], dict[str, Kind]] = defaultdict(dict)
+    for item in items:
+        metadata = item["metadata"]
+        key = metadata["namespace"], metadata["name"]
+        uids[key][metadata["uid"]] = objects.kind_of_known(item)
+    deleted = [
+        Deleted(f"service/{name}", namespace, names.SERVICE, name, of_service, _title_of_pod)
+        for (namespace, name), of_service in uids.items()
+    ]
+    return deletion.wait_until_gone(session, deleted, seconds)
+
+
+def _title_of_pod(pod: Json) -> str:
+    return f"pod {pod['metadata']['name']}"
+
+
+def describe_deleted(
+    services: Sequence[str], remaining: Sequence[Remainder] | None
+) -> ServicesDeleted:
+    """Return the document of deleted services; `remaining` is None if nobody has waited."""
+    status = "deleting" if remaining or remaining is None else "deleted"
+    texts = list(map(str, remaining or ()))
+    return ServicesDeleted(services=services, status=status, remaining=texts)
 
 
 def leftovers(session: Session, user: User, name: str = "") -> list[Json]:

@@ -14,8 +14,11 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.submitting.flags import Overrides
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kubectl_sky.serve.model import ServiceStatus
     from kubectl_sky.submitting.taskfile import Source
+    from kubectl_sky.tasks.deletion import Remainder
 
 
 @commands.group("serve")
@@ -194,7 +197,9 @@ def logs(
     logs.show(session, deployment, lines, flags["replica"], Terminal())
 
 
-@command.command("down", examples=["serve down llm", "serve down --all --yes"])
+@command.command(
+    "down", examples=["serve down llm", "serve down --all --yes", "serve down llm --wait=false"]
+)
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option(
     "--all",
@@ -204,18 +209,23 @@ def logs(
 )
 @options.cluster
 @options.yes
+@options.waits
 @options.output("json", "yaml", "name")
 def down(
     names: tuple[str, ...],
     everything: bool,
     cluster: options.ClusterFlags,
-    yes: bool,
     form: str | None,
+    **flags: bool,
 ) -> None:
-    """Delete services: replicas, addresses and all other objects."""
+    """Delete services: replicas, addresses and all other objects.
+
+    It ends when the pods are gone. If some are not after 30 seconds, it says what keeps them; the
+    exit code is 3.
+    """
     from kubectl_sky.actions import identity
     from kubectl_sky.serve import action
-    from kubectl_sky.serve.model import ServicesDeleted
+    from kubectl_sky.tasks import deletion
 
     if bool(names) == everything:
         raise UserError("name the services to delete, or use --all")
@@ -224,17 +234,33 @@ def down(
     if everything:
         items = action.find_all(session, session.namespace, user) + action.leftovers(session, user)
         services = {item["metadata"]["name"] for item in items}
-        if services and not yes:
+        if services and not flags["yes"]:
             options.confirm(f"Delete {output.count(len(services), 'service')}?")
-        deleted = action.delete(session, items)
     else:
-        deleted = action.down(session, user, names)
-    if form == "name":
-        output.names(f"service/{name}" for name in deleted)
-    elif form:
-        output.out(output.data(ServicesDeleted(services=deleted), form))
-    else:
-        output.out("\n".join(f"service/{name} deleted" for name in deleted) or "No services found")
+        items = action.find_to_delete(session, user, names)
+    deleted = action.delete(session, items)
+    remaining = action.wait_until_gone(session, items) if flags["waits"] else None
+    _print_deleted(deleted, remaining, form)
+    if remaining:
+        raise deletion.still_deleting(remaining)
+
+
+def _print_deleted(
+    services: "Sequence[str]", remaining: "Sequence[Remainder] | None", form: str | None
+) -> None:
+    """Print the services that are gone; those that are being deleted if nobody waits for it."""
+    from kubectl_sky.serve import action
+
+    if form not in (None, "name"):
+        output.out(output.data(action.describe_deleted(services, remaining), form))
+        return
+    kept = {item.id for item in remaining or ()}
+    done = "is being deleted" if remaining is None else "deleted"
+    for name in services:
+        if name not in kept:
+            output.out(f"service/{name}" if form == "name" else f"service/{name} {done}")
+    if not services and form is None:
+        output.out("No services found")
 
 
 def _print(service: "ServiceStatus | None", form: str | None) -> None:

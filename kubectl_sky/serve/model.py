@@ -16,7 +16,7 @@ from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.words import bounded, kinds, names
-from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.documents import Document, Note, always
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import condition
 
@@ -90,6 +90,10 @@ class ServicesDeleted(Document, frozen=True, kw_only=True):
     """Services that were deleted: `serve down`."""
 
     services: Annotated[Sequence[str], Note("their names")]
+    status: Annotated[str, Note("`deleted`, or `deleting` while pods or Deployments exist")] = (
+        always("deleted")
+    )
+    remaining: Annotated[Sequence[str], Note("what still exists, and what keeps it")] = ()
 
 
 class ServiceStatus(Struct, frozen=True):

@@ -6,7 +6,7 @@ from threading import Event
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +16,7 @@ from kubectl_sky.serve import action, logs, update
 from kubectl_sky.serve.model import Service, ServiceList, ServicesDeleted, ServiceStatus
 from kubectl_sky.server import streams
 from kubectl_sky.server.config import Config
-from kubectl_sky.server.documents import DocumentRoute
+from kubectl_sky.server.documents import DocumentRoute, deleting, encode
 from kubectl_sky.server.events import EVENT_STREAM
 from kubectl_sky.server.files import SERVICE_BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
@@ -24,6 +24,7 @@ from kubectl_sky.server.tasks import TaskFile
 from kubectl_sky.spec.service import Flags
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.submitting.submit import Connect, Options
+from kubectl_sky.tasks import deletion
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds
 
@@ -144,7 +145,11 @@ def _run(config: Config, caller: Caller, text: bytes, name: str, run: _Action) -
     return status.document
 
 
-@router.delete("/services/{name}")
-def down(caller: AnyCaller, name: Name) -> ServicesDeleted:
+@router.delete("/services/{name}", responses=deleting(ServicesDeleted))
+def down(caller: AnyCaller, name: Name) -> ServicesDeleted | Response:
     """Delete a service: its replicas, addresses and all other objects."""
-    return ServicesDeleted(services=action.down(caller.session, caller.user, [name]))
+    items = action.find_to_delete(caller.session, caller.user, [name])
+    services = action.delete(caller.session, items)
+    remaining = action.wait_until_gone(caller.session, items, deletion.REQUEST_SECONDS)
+    document = action.describe_deleted(services, remaining)
+    return encode(document, 202 if remaining else 200)

@@ -31,10 +31,16 @@ class DocumentRoute(APIRoute):
         super().__init__(path, endpoint, **options)
 
 
+def deleting(kind: type[Struct]) -> dict[int | str, dict[str, Any]]:
+    """Return the additional response of operations that delete: something still exists."""
+    return {202: {"description": "Being deleted; something still exists"} | describe(kind)}
+
+
 def _encoding(endpoint: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(endpoint)
     def encode_result(*args: object, **kwargs: object) -> Response:
-        return encode(endpoint(*args, **kwargs))
+        answer = endpoint(*args, **kwargs)
+        return answer if isinstance(answer, Response) else encode(answer)
 
     @wraps(endpoint)
     async def encode_awaited(*args: object, **kwargs: object) -> Response:

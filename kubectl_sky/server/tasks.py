@@ -1,11 +1,12 @@
 """Tasks: submit, list, show and stop them."""
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, Field
@@ -16,14 +17,24 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.timeline import Timeline
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
-from kubectl_sky.server.documents import DocumentRoute
+from kubectl_sky.server.documents import DocumentRoute, deleting, encode
 from kubectl_sky.server.files import BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.live import LiveLists
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.submitting import submit as submission
 from kubectl_sky.submitting.flags import Overrides
-from kubectl_sky.tasks import describe, doctor, find, history, paging, pipeline, timeline
+from kubectl_sky.tasks import (
+    deletion,
+    describe,
+    doctor,
+    find,
+    history,
+    multikueue,
+    paging,
+    pipeline,
+    timeline,
+)
 from kubectl_sky.tasks import stop as stopping
 from kubectl_sky.tasks.pending import explain_pending
 from kubectl_sky.tasks.stop import Stopped
@@ -155,17 +166,21 @@ def _submit(
     return replace(submitted, pipeline_id=None, task_ids=None)
 
 
-@router.post("/tasks/stop")
-def stop_all(caller: AnyCaller, scope: AnyScope) -> Stopped:
+@router.post("/tasks/stop", responses=deleting(Stopped))
+def stop_all(caller: AnyCaller, scope: AnyScope) -> Stopped | Response:
     """Stop all your tasks and delete their objects, logs included."""
-    tasks = find.list_tasks(caller.session, scope)
+    return _answer(_stop(caller, find.list_tasks(caller.session, scope)))
+
+
+def _stop(caller: Caller, tasks: Sequence[TaskStatus]) -> Stopped:
+    """Stop tasks, and wait some seconds until they are gone."""
     warnings = stopping.stop(caller.session, tasks)
-    return Stopped(
-        count=len(tasks),
-        message=f"Stopped {len(tasks)} task{'' if len(tasks) == 1 else 's'}",
-        task_ids=[task.id for task in tasks],
-        warnings=warnings,
-    )
+    remaining = multikueue.wait_until_gone(caller.session, tasks, deletion.REQUEST_SECONDS)
+    return stopping.describe_stopped(tasks, remaining, warnings)
+
+
+def _answer(document: "Stopped | TaskStopped") -> Response:
+    return encode(document, 202 if document.remaining else 200)
 
 
 @router.get("/tasks/{task_id}")
@@ -181,18 +196,24 @@ class TaskStopped(Part, frozen=True):
     """A stopped task or pipeline."""
 
     task_id: str
-    status: Annotated[str, Note("`stopped`")]
+    status: Annotated[str, Note("`stopped`, or `deleting` while pods or Jobs exist")]
     message: str
+    remaining: Annotated[list[str], Note("what still exists, and what keeps it")] = field(
+        default_factory=list
+    )
     warnings: Annotated[list[str], Note("objects that may remain")] = field(default_factory=list)
 
 
-@router.post("/tasks/{task_id}/stop")
-def stop(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> TaskStopped:
+@router.post("/tasks/{task_id}/stop", responses=deleting(TaskStopped))
+def stop(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> TaskStopped | Response:
     """Stop a task, pipeline or group and delete its objects, logs included."""
-    tasks = find.get_tasks(caller.session, scope, [task_id])
-    warnings = stopping.stop(caller.session, tasks)
+    stopped = _stop(caller, find.get_tasks(caller.session, scope, [task_id]))
     message = f"Task {task_id} stopped successfully"
-    return TaskStopped(task_id, "stopped", message, warnings)
+    if stopped.remaining:
+        message = f"Task {task_id} is being deleted: {'; '.join(stopped.remaining)}"
+    return _answer(
+        TaskStopped(task_id, stopped.status, message, stopped.remaining, stopped.warnings)
+    )
 
 
 class TaskResumed(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -10,9 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from kubectl_sky.actions import volumes as actions
 from kubectl_sky.observe.volumes import Volume, VolumeCreated, VolumeList
 from kubectl_sky.plan import pvc
-from kubectl_sky.server.documents import DocumentRoute
+from kubectl_sky.server.documents import DocumentRoute, deleting, encode
 from kubectl_sky.server.identity import AnyCaller, AnyScope
 from kubectl_sky.submitting import preflight
+from kubectl_sky.tasks import deletion
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import Note
 
@@ -47,7 +48,7 @@ class VolumeDeleted(Struct):
     """A deleted volume."""
 
     volume_id: str
-    status: Annotated[str, Note("`deleted`, or `deleting` while pods still use it")]
+    status: Annotated[str, Note("`deleted`, or `deleting` while the PVC exists")]
     message: str
 
 
@@ -77,19 +78,19 @@ def show(caller: AnyCaller, scope: AnyScope, volume_id: VolumeId) -> Volume:
     return replace(volume.document, reason=volume.reason, used_by=users)
 
 
-@router.delete("/{volume_id}")
+@router.delete("/{volume_id}", responses=deleting(VolumeDeleted))
 def delete(
     caller: AnyCaller,
     scope: AnyScope,
     volume_id: VolumeId,
     force: Annotated[bool, Query(description="Delete it even while it is in use.")] = False,
-) -> VolumeDeleted:
+) -> VolumeDeleted | Response:
     """Delete a volume and its data."""
     volume = actions.find(caller.session, scope, volume_id)
     if not force:
         actions.check_unused(caller.session, volume, "add force=true")
-    done = actions.delete(caller.session, volume)
-    if done == "deleted":
-        message = f"Volume {volume.id} deleted successfully"
-        return VolumeDeleted(volume.id, "deleted", message)
-    return VolumeDeleted(volume.id, "deleting", f"Volume {volume.id} {done}")
+    actions.delete(caller.session, volume)
+    if remaining := actions.wait_until_gone(caller.session, volume, deletion.REQUEST_SECONDS):
+        message = f"Volume {volume.id} is being deleted: {remaining[0].holds[0].why}"
+        return encode(VolumeDeleted(volume.id, "deleting", message), 202)
+    return VolumeDeleted(volume.id, "deleted", f"Volume {volume.id} deleted successfully")

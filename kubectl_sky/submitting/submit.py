@@ -27,7 +27,7 @@ from kubectl_sky.submitting.apply import apply
 from kubectl_sky.submitting.preflight import Existing, Guard
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.submitting.uploader import Uploads, how_to_continue
-from kubectl_sky.tasks import multikueue, submissions
+from kubectl_sky.tasks import deletion, multikueue, submissions
 from kubectl_sky.tasks.find import Scope, TaskNotFound, get_tasks
 from kubectl_sky.tasks.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.tasks.logs import LogRequest
@@ -194,6 +194,8 @@ def _replace(file: Prepared, ui: UI) -> None:
 
     ui.notes(f"task {task.id} ({task.name}) is stopped first" for task in running)
     ui.notes(f"warning: {text}" for text in stop(session, running))
+    remaining = deletion.wait_until_gone(session, deletion.of_tasks(running))
+    ui.notes(f"warning: still being deleted: {item}" for item in remaining)
 
 
 def _check_volumes(file: Prepared, ui: UI) -> None:

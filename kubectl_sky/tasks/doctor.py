@@ -12,6 +12,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.observe import capacity, ownership, queues, volumes
+from kubectl_sky.observe.deletion import is_terminating
 from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import list_served, role
@@ -207,7 +208,7 @@ def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
 
 
 def _deletions(session: Session, namespace: str, claims: Sequence[Json]) -> dict[str, str]:
-    claims = [claim for claim in claims if volumes.is_terminating(claim)]
+    claims = [claim for claim in claims if is_terminating(claim)]
     if not claims:
         return {}
     pods = _list_if_allowed(lambda: objects.list_all(session, kinds.POD, namespace)) or ()

@@ -10,12 +10,22 @@ from contextlib import ExitStack, contextmanager, suppress
 from time import sleep
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, Interrupted, NotServed, SkyError, UserError
+from kubectl_sky.errors import (
+    ClusterError,
+    Forbidden,
+    Interrupted,
+    NotServed,
+    SkyError,
+    UserError,
+)
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import find, stop
+from kubectl_sky.tasks import deletion, find, stop
+from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import Reference, Scope, Target
 from kubectl_sky.words import kinds, names
 
@@ -180,6 +190,24 @@ def delete_copies(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
         return ""
 
     return list(filter(None, parallel.map_parallel(delete, session.workers if tasks else ())))
+
+
+def wait_until_gone(
+    session: Session, tasks: Sequence[TaskStatus], seconds: float | None = None
+) -> list[Remainder]:
+    """Wait until stopped tasks are gone, also their pods in worker clusters; return what remains.
+
+    `delete_copies` has warned of workers that cannot be reached.
+    """
+    if not tasks:
+        return []
+    deleted = deletion.of_tasks(tasks)
+    remaining = deletion.wait_until_gone(session, deleted, seconds)
+    copies = [replace(item, uids={}) for item in deleted]
+    for context in session.workers if not remaining else ():
+        with suppress(ClusterError):
+            remaining += deletion.wait_until_gone(session.worker(context), copies, seconds)
+    return remaining
 
 
 def list_orphans(session: Session, scope: Scope) -> list[tuple[Session, Json]]:

@@ -15,6 +15,7 @@ from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
+from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import age, kinds, names
 from kubectl_sky.words.documents import Document, Note, always
@@ -31,16 +32,47 @@ class Stopped(Document, frozen=True, kw_only=True):
     """Tasks that were stopped: `stop`, `POST /tasks/stop`."""
 
     count: int
-    status: Annotated[str, Note("`stopped`")] = always("stopped")
+    status: Annotated[str, Note("`stopped`, or `deleting` while pods or Jobs exist")] = always(
+        "stopped"
+    )
     message: str
     task_ids: list[str]
+    remaining: Annotated[list[str], Note("what still exists, and what keeps it")] = field(
+        default_factory=list
+    )
     warnings: Annotated[list[str], Note("of REST: objects that may remain")] = field(
         default_factory=list
     )
 
 
+def describe_stopped(
+    tasks: Sequence[TaskStatus],
+    remaining: Sequence[Remainder] | None,
+    warnings: Sequence[str] = (),
+) -> Stopped:
+    """Return the document of stopped tasks; `remaining` is None if nobody has waited."""
+    count = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
+    are = "is" if len(tasks) == 1 else "are"
+    is_gone = remaining is not None and not remaining
+    message = f"Stopped {count}"
+    if remaining:
+        message = f"{len(remaining)} of {count} still being deleted"
+    elif not is_gone:
+        message = f"{count} {are} being deleted; `kubectl sky list` shows what still exists"
+    return Stopped(
+        count=len(tasks),
+        status="stopped" if is_gone else "deleting",
+        message=message,
+        task_ids=[task.id for task in tasks],
+        remaining=list(map(str, remaining or ())),
+        warnings=list(warnings),
+    )
+
+
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     """Delete the workloads of the tasks; their dependents are garbage-collected.
+
+    Returns when that has begun: `deletion.wait_until_gone` waits for the end.
 
     Also delete what a killed submit left without an owner, and Jobs that lost their labels.
     Return warnings of Secrets that may remain.
@@ -61,7 +93,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     def delete(workload: tuple[Workload, Mapping[str, str]]) -> None:
         """By its uid: deleting a collection also deletes what only has the labels."""
         backend, metadata = workload
-        objects.delete_by_uid(
+        objects.delete_with_dependents(
             session,
             backend.kind,
             metadata,

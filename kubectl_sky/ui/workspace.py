@@ -15,7 +15,7 @@ from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import stop
+from kubectl_sky.tasks import multikueue, stop
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.ui import feeds
 from kubectl_sky.ui.feeds import TaskFeed
@@ -163,8 +163,19 @@ class Workspace(App[None]):
             self._stop_error = error
             self.from_thread(self._show_stop_error, error)
             return
-        suffix = "".join(f"; warning: {text}" for text in warnings)
-        self.from_thread(self.show_note, f"task/{task.id} ({name_of(task)}) stopped{suffix}")
+        work = partial(self._wait_until_gone, task, warnings)
+        self.in_background("gone", work)
+
+    def _wait_until_gone(self, task: TaskStatus, warnings: Sequence[str]) -> None:
+        try:
+            remaining = multikueue.wait_until_gone(self.session, [task])
+        except SkyError as error:
+            self.from_thread(self.show_note, error_text(error))
+            return
+        text = f"task/{task.id} ({name_of(task)}) stopped"
+        text = f"still being deleted: {remaining[0]}" if remaining else text
+        suffix = "".join(f"; warning: {warning}" for warning in warnings)
+        self.from_thread(self.show_note, f"{text}{suffix}")
 
     def _show_stop_error(self, error: SkyError) -> None:
         self._stop_error = None

@@ -21,7 +21,7 @@ from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.submitting import submit, uploader
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.submitting.taskfile import Source
-from kubectl_sky.tasks import pipeline, stop
+from kubectl_sky.tasks import deletion, pipeline, stop
 from kubectl_sky.tasks.submissions import Submitted
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds
@@ -32,6 +32,9 @@ from tests.hints import find_unknown_flags
 _SHORT = 0.01
 _WAITS = (
     (backoff, "_FIRST_DELAY_SECONDS"),
+    (deletion, "LIMIT_SECONDS"),
+    (deletion, "REQUEST_SECONDS"),
+    (deletion, "_FIRST_PAUSE"),
     (pipeline, "_POLL_INTERVAL"),
     (stop, "KEPT_SECONDS"),
     (streams, "_POLL_INTERVAL"),

@@ -66,7 +66,7 @@ def test_namespace_that_may_not_be_read_is_not_checked(run: Run, api: FakeCluste
 def test_stop_says_that_it_deletes(run: Run) -> None:
     _, out, err = run("stop", "dev")
     assert out == "task/habits01 (dev) stopped\n"
-    assert err == "Stopped 1 task; pods, logs and other objects are deleted\n"
+    assert err == "Stopped 1 task; pods and logs are deleted\n"
 
 
 @pytest.mark.parametrize("command", ["stop", "logs", "status"])

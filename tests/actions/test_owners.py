@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
 
-DELETED = "; pods, logs and other objects are deleted\n"
+DELETED = "; pods and logs are deleted\n"
 TASK = "name: mine\nrun: sleep 300\n"
 
 

@@ -38,7 +38,7 @@ def test_pipeline_is_accepted_by_list_status_logs_wait_and_stop(
     assert len(document["tasks"]) == 2
     assert run("stop", "renamed")[::2] == (
         0,
-        "Stopped 2 tasks; pods, logs and other objects are deleted\n",
+        "Stopped 2 tasks; pods and logs are deleted\n",
     )
     assert not [name for name in api.names() if name.startswith(("jobs ", "services "))]
 

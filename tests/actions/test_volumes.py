@@ -50,6 +50,13 @@ def pvcs(api: FakeCluster) -> list[Json]:
     return [api.get(kinds.PVC, name) for name in names]
 
 
+def protect(api: FakeCluster) -> None:
+    """Keep deleted PVCs while pods use them, as Kubernetes does."""
+    for pvc in pvcs(api):
+        pvc["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
+        api.put(pvc)
+
+
 def apply(run: Run, text: str, *flags: str) -> tuple[int, str, str]:
     Path("volume.yaml").write_text(text)
     return run("volumes", "apply", "volume.yaml", *flags)
@@ -117,9 +124,11 @@ def test_volume_of_just_stopped_task_is_deleted_before_its_pods(
         metadata=metadata,
         spec=api.get(kinds.POD, pod)["spec"] | {"nodeName": "worker-1"},
     )
+    protect(api)
     code, out, err = run("volumes", "delete", "notes", "--yes")
-    assert (code, err) == (0, "")
-    assert "is being deleted: waits for task/keeper01 (keeper) to be stopped" in out
+    assert (code, out) == (3, "")
+    assert f"error: still being deleted: volume/{notes} (notes): PVC notes-{notes} waits for" in err
+    assert "waits for task/keeper01 (keeper) to be stopped" in err
 
 
 @pytest.mark.parametrize("finished", [False, True])
@@ -136,15 +145,14 @@ def test_volume_in_use_is_explained_until_its_task_is_stopped(
     assert code == 2
     assert f"volume {notes} (notes) is used by {task}\nhint: stop these first" in err
     assert f"Used by:    {task}" in run("volumes", "status", notes)[1]
-    (pvc,) = pvcs(api)
-    pvc["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"  # as --force leaves it
     waits = f"waits for {task} to be stopped"
+    protect(api)
     assert run("volumes", "delete", notes, "--force") == (
-        0,
-        f"volume/{notes} (notes) is being deleted: {waits}\n",
+        3,
         "",
+        f"error: still being deleted: volume/{notes} (notes): PVC notes-{notes} {waits}\n"
+        "hint: stop these: it is deleted then\n",
     )
-    api.put(pvc)
     (listed,) = json.loads(run("volumes", "list", "-o", "json")[1])["volumes"]
     assert (listed["status"], listed["reason"]) == ("Terminating", waits)
     assert waits in run("volumes", "list")[1]

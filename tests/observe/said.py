@@ -261,6 +261,8 @@ SAID = (
     Said("pods-stopped", "", "which node failed first is not known"),
     Said("cluster-node-not-ready", "", "worker-1 is not ready", "NodeNotReady"),
     Said("pod-terminating", "", "its pod is being deleted"),
+    Said("pod-on-lost-node", "", "being deleted, but cluster node worker-1 does not respond"),
+    Said("being-deleted", "", "deleting since 2026-01-01T00:05:00Z: waits for finalizer x/stuck"),
     Said("waits-for-files", "", "waits for files"),
     Said("not-submitted", "", "incomplete: 1 of 2 nodes submitted; submit was"),
     Said("nodes-not-found", "", "incomplete: 1 of 2 nodes found; the Jobs"),
@@ -293,9 +295,13 @@ def _of_nodes(rule: str) -> TaskSnapshot:
     services = {"job-not-found": [make_service(jobs[0])], "not-submitted": [make_service()]}
     owned = ownership.explain(ownership.decide(jobs, pods), services.get(rule, []))
     (task,) = status.fold(owned)
-    if rule in ("pod-terminating", "cluster-node-silent"):
-        silent = "cluster node worker-1 does not respond", NODE_LOST
-        message, reason = silent if rule == "cluster-node-silent" else ("", TERMINATING)
+    if rule == "being-deleted":
+        jobs[0]["metadata"] |= {"deletionTimestamp": "2026-01-01T00:05:00Z"}
+        jobs[0]["metadata"] |= {"finalizers": ["x/stuck"]}
+        return TaskSnapshot(ID, "default", {"Job": (jobs[0],)})
+    if rule in ("pod-terminating", "pod-on-lost-node", "cluster-node-silent"):
+        message = "" if rule == "pod-terminating" else "cluster node worker-1 does not respond"
+        reason = NODE_LOST if rule == "cluster-node-silent" else TERMINATING
         node = replace(task.nodes[0], state=State.RUNNING, reason=reason, message=message)
         task = replace(task, nodes=(node,), num_nodes=1)
     if rule == "waits-for-files":

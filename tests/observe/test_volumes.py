@@ -59,7 +59,7 @@ def test_terminating_volume_says_what_it_waits_for() -> None:
     assert (status.phase, status.reason) == ("Terminating", reason)
     assert status.as_json()["reason"] == reason
     assert known([claim], User("alice"), pods)["data-x"].deletion == reason
-    assert volume(claim).reason == "waits for its finalizers: kubernetes.io/pvc-protection"
+    assert volume(claim).reason == "waits for finalizer kubernetes.io/pvc-protection"
     bound = volume(make_claim(), pods)
     assert bound.phase == "Bound" and "reason" not in bound.as_json()
 

@@ -3,6 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.words import kinds
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE, BOB, Client, bearer
 
@@ -55,8 +56,12 @@ def test_volume_in_use_is_deleted_only_with_force(alice: TestClient, cluster: Fa
     answer = alice.delete(f"/volumes/{volume_id}")
     assert answer.status_code == 409
     assert "user" in answer.json()["detail"]
-    deleted = alice.delete(f"/volumes/{volume_id}?force=true").json()
-    assert deleted["status"] == "deleting"
+    pvc = cluster.get(kinds.PVC, f"data-vol-{volume_id}")
+    pvc["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
+    cluster.put(pvc)
+    answer = alice.delete(f"/volumes/{volume_id}?force=true")
+    deleted = answer.json()
+    assert (answer.status_code, deleted["status"]) == (202, "deleting")
     assert "waits for pod/user (finished) to be stopped" in deleted["message"]
 
 

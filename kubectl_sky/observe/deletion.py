@@ -1,0 +1,152 @@
+"""Say what the deletion of objects waits for: finalizers, grace periods, lost cluster nodes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from kubectl_sky.observe.nodes import is_silent
+from kubectl_sky.words import age, bounded
+
+Object = Mapping[str, Any]
+
+_DEPENDENTS = "foregroundDeletion"  # a finalizer of Kubernetes
+# Finalizers that Kubernetes removes when the pod of a Job has ended, or the dependents are gone.
+_PASSING = (_DEPENDENTS, "orphan", "batch.kubernetes.io/job-tracking")
+_ENDED = ("Succeeded", "Failed")  # phases
+_LISTED = 4
+_LONGEST = 2**31  # seconds of a grace period
+
+
+class Hold(Struct, frozen=True):
+    """Why an object that is deleted still exists, and the next step.
+
+    `seconds_left` are those of a pod's grace period, if the object only waits for that.
+    """
+
+    name: str
+    why: str
+    step: str
+    seconds_left: float | None = None
+
+    def __str__(self) -> str:
+        """Return `Job train-kqf7x2wm waits for finalizer example.com/stuck`."""
+        return f"{self.name} {self.why}"
+
+
+class Deletion(Struct, frozen=True):
+    """Since when the objects of a task are being deleted, what that waits for, and what to do."""
+
+    since: str = ""
+    why: str = ""
+    step: str = ""
+
+    def __str__(self) -> str:
+        """Return `deleting since TIME: waits for finalizer example.com/stuck`; empty if it is not.
+
+        A note has no age: it would be another one each second.
+        """
+        if not self.since:
+            return ""
+        return f"deleting since {self.since}" + (f": {self.why}" if self.why else "")
+
+
+NOT_DELETED = Deletion()
+
+
+def is_terminating(item: Object) -> bool:
+    """Return whether an object is being deleted."""
+    return bool(item["metadata"].get("deletionTimestamp"))
+
+
+def finalizers(item: Object) -> list[str]:
+    """Return the finalizers that others than Kubernetes have to remove."""
+    names = item["metadata"].get("finalizers") or ()
+    return [name for name in names if name not in _PASSING]
+
+
+def hold_of(item: Object) -> Hold:
+    """Return why an object other than a pod still exists."""
+    metadata, kind = item["metadata"], item["kind"]
+    described = f"`kubectl describe {kind.lower()} {metadata['name']}`"
+    if waits := _waits_for_finalizers(item):
+        step = f"its controller, or a cluster admin, has to remove the finalizer: see {described}"
+    else:
+        has_dependents = _DEPENDENTS in (metadata.get("finalizers") or ())
+        waits = "waits for its pods to be deleted" if has_dependents else "is not deleted yet"
+        step = f"see {described}"
+    return Hold(f"{kind} {metadata['name']}", waits, step)
+
+
+def hold_of_pod(pod: Object, title: str, now: datetime | None = None) -> Hold:
+    """Return why a pod still exists; `title` names its node.
+
+    With the server's time, this says how much of a grace period is left, otherwise when it ends.
+    """
+    metadata, host = pod["metadata"], pod.get("spec", {}).get("nodeName", "")
+    described = f"see `kubectl describe pod {metadata['name']}`"
+    if not is_terminating(pod):
+        return Hold(title, f"has a pod that is not being deleted: {metadata['name']}", described)
+    has_ended = not host or pod.get("status", {}).get("phase") in _ENDED
+    if (waits := _waits_for_finalizers(pod)) and has_ended:
+        return Hold(title, waits, f"its controller has to remove the finalizer: {described}")
+    if is_silent(pod):
+        return Hold(title, f"is on cluster node {host}, which does not respond", repair(host))
+
+    ends, step = age.parse(metadata["deletionTimestamp"]), "wait until it has stopped"
+    if not now or not ends:
+        return Hold(
+            title, f"is stopping until {metadata['deletionTimestamp']} (grace period)", step
+        )
+    left = ends - now
+    if left <= timedelta():
+        late = f"has not stopped within its grace period, on cluster node {host}"
+        return Hold(title, waits or late, described, left.total_seconds())
+    why = f"is stopping: up to {age.duration(left)} more (grace period)"
+    return Hold(title, why, step, left.total_seconds())
+
+
+def repair(host: str) -> str:
+    """Return how pods of a cluster node that does not respond come to an end."""
+    return f"ask a cluster admin to repair cluster node {host}, or to delete it if it is lost"
+
+
+def _waits_for_finalizers(item: Object) -> str:
+    names = finalizers(item)
+    return f"waits for finalizer{'s' if names[1:] else ''} {', '.join(names)}" if names else ""
+
+
+def deletion_of(
+    items: Iterable[Object], pods: Sequence[Object], title: Callable[[Object], str]
+) -> Deletion:
+    """Return what the deletion of a task waits for; `title` names the node of a pod.
+
+    A finalizer of its objects counts first, then the pods.
+    """
+    deleting = list(filter(is_terminating, items))
+    if not deleting:
+        return NOT_DELETED
+    since = min(_requested_at(item) for item in deleting)
+    holds = [hold_of(item) for item in deleting]
+    if any(map(finalizers, deleting)):
+        holds = [hold for hold, item in zip(holds, deleting, strict=True) if finalizers(item)]
+        return Deletion(since, "; ".join(dict.fromkeys(hold.why for hold in holds)), holds[0].step)
+    holds = [hold_of_pod(pod, title(pod)) for pod in pods] or holds[:1]
+    why = str(holds[0]) if pods else holds[0].why
+    more = f" and {len(holds) - 1} more" if holds[1:] else ""
+    return Deletion(since, f"{why}{more}", holds[0].step)
+
+
+def _requested_at(item: Object) -> str:
+    """Return when the deletion began: the timestamp of an object is the end of its grace period."""
+    text = str(item["metadata"]["deletionTimestamp"])
+    seconds = bounded.integer(item["metadata"].get("deletionGracePeriodSeconds"), _LONGEST)
+    ends = age.parse(text)
+    return age.timestamp(ends - timedelta(seconds=seconds)) if ends and seconds else text
+
+
+def summarize(holds: Sequence[Hold]) -> list[str]:
+    """Return a text for each of the first objects, and how many more there are."""
+    more = [f"and {len(holds) - _LISTED} more"] if holds[_LISTED:] else []
+    return [*map(str, holds[:_LISTED]), *more]
