@@ -226,6 +226,11 @@ class FakeCluster:
         with self._changed:
             self._remove(objects.path(kind, self.namespace, name))
 
+    def end(self, pod: str) -> None:
+        """Let a deleted pod that stays end."""
+        del self.stays[pod]
+        self.remove(kinds.POD, pod)
+
     def start(self, job: str) -> str:
         """Let a Job create its next pod, which runs at once; return the name of the pod."""
         owner = self.get(kinds.JOB, job)

@@ -35,8 +35,11 @@ def is_blocked(node: NodeStatus) -> bool:
 def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     """Return the stage of the node that is furthest behind; None if no node waits.
 
-    `cause` explains why nodes are blocked, if it is known.
+    `cause` explains why nodes are blocked, if it is known. That the task is being deleted comes
+    first.
     """
+    if task.deletion.since:
+        return WaitingStage(f"{task.name}: {task.deletion}", normal=False)
     waiting = [
         node
         for node in task.nodes

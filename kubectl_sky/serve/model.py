@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_sky.observe import nodes
+from kubectl_sky.observe.deletion import deletion_of
 from kubectl_sky.observe.endpoints import combine
 from kubectl_sky.observe.findings import Cause, Finding, diagnose
 from kubectl_sky.observe.nodes import TERMINATING, NodeStatus, Object
@@ -93,7 +94,9 @@ class ServicesDeleted(Document, frozen=True, kw_only=True):
     status: Annotated[str, Note("`deleted`, or `deleting` while pods or Deployments exist")] = (
         always("deleted")
     )
-    remaining: Annotated[Sequence[str], Note("what still exists, and what keeps it")] = ()
+    remaining: Annotated[list[str], Note("what still exists, and what keeps it")] = field(
+        default_factory=list
+    )
 
 
 class ServiceStatus(Struct, frozen=True):
@@ -215,7 +218,9 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         replicas=replicas,
         endpoints=_endpoints(objects, task, pods),
         findings=tuple(findings),
-        message=str(failure.get("message") or "") or _explain_autoscaler(autoscaler),
+        message=str(task.deletion)
+        or str(failure.get("message") or "")
+        or _explain_autoscaler(autoscaler),
     )
 
 
@@ -295,6 +300,7 @@ def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
             for number, pod in enumerate(pods)
         ),
         num_nodes=len(pods),
+        deletion=deletion_of([deployment], pods, lambda pod: f"pod {pod['metadata']['name']}"),
         backend="service",
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from math import inf
 from threading import Event
 from time import monotonic
 from typing import TypeVar
@@ -32,7 +33,7 @@ from kubectl_sky.errors import (
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import find, stop, watch
+from kubectl_sky.tasks import deletion, find, stop, watch
 from kubectl_sky.tasks.find import Target, tasks_of
 from kubectl_sky.tasks.pending import WaitReporter
 from kubectl_sky.tasks.ui import UI
@@ -130,15 +131,27 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
 
     try:
         with shared:
-            return _at_once(wait_for, targets)
+            finished = _at_once(wait_for, targets)
     finally:
         wait.stop.set()
+    if wait.until is Until.DELETED:
+        _wait_until_gone(session, finished, wait)
+    return finished
+
+
+def _wait_until_gone(session: Session, targets: Sequence[Target], wait: Wait) -> None:
+    """Wait for the pods of tasks whose objects are deleted. Raises SkyError if time is over."""
+    deleted = deletion.of_tasks(task for target in targets for task in tasks_of(target))
+    seconds = inf if wait.timeout is None else max(wait.since + wait.timeout - monotonic(), 0)
+    if remaining := deletion.wait_until_gone(session, deleted, seconds):
+        error = deletion.still_deleting(remaining)
+        raise SkyError(f"gave up waiting: {error.what}", error.hint)
 
 
 def _wait_for_task(
     session: Session, task: TaskStatus, wait: Wait, ui: UI, shared: watch.SharedWatches
 ) -> TaskStatus:
-    if task.incomplete:
+    if task.incomplete and not task.deletion.since:
         ui.note(f"{task.name}: {task.note}; {task.next_step}")
     reporter = WaitReporter(session, ui, wait.since, wait.timeout)
     patient = session.patient(wait.stop)

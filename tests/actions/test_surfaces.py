@@ -81,6 +81,14 @@ def delete_job(api: FakeCluster, job: str) -> None:
         api.remove(kinds.JOB, job)
 
 
+def hold_job(api: FakeCluster, job: str) -> None:
+    """Delete a Job that a finalizer keeps."""
+    if f"jobs {job}" in api.names():
+        metadata = api.get(kinds.JOB, job)["metadata"] | {"finalizers": ["example.com/stuck"]}
+        api.change(kinds.JOB, job, metadata=metadata)
+        api.remove(kinds.JOB, job)
+
+
 def relabel_job(api: FakeCluster, job: str, label: str) -> None:
     if f"jobs {job}" in api.names():
         metadata = api.get(kinds.JOB, job)["metadata"]
@@ -150,6 +158,7 @@ EVENTS: dict[str, Event] = {
     "preempt": preempt,
     "delete Job": delete_job,
     "delete pod": delete_pod,
+    "delete Job with finalizer": hold_job,
     "unschedulable": unschedulable,
     "volume is Terminating": partial(unschedulable, why=CLAIM),
     "lose upload": lose_upload,
@@ -189,6 +198,12 @@ STATES: list[tuple[Sequence[tuple[str, int]], str, int, str]] = [
         "PreemptionByScheduler",
     ),
     ([("suspend", 0), ("suspend", 1)], "pending", 1, "Suspended"),
+    (
+        [("start", 0), ("start", 1), ("delete Job", 1), ("delete Job with finalizer", 0)],
+        "running",
+        1,
+        "waits for finalizer example.com/stuck",
+    ),
     ([("queue", 0), ("queue", 1)], "pending", 1, "Queued"),
     ([("unschedulable", 0), ("unschedulable", 1)], "pending", 1, "insufficient cpu"),
     (

@@ -281,6 +281,24 @@ def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster
     assert [name for name in services.names() if name.startswith("services")] == ["services other"]
 
 
+def test_down_deployment_with_finalizer_stops_its_replicas_and_names_it(
+    services: FakeCluster, run: Run
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    deployment = services.get(kinds.DEPLOYMENT, "web")
+    deployment["metadata"]["finalizers"] = ["example.com/stuck"]
+    services.put(deployment)
+    replica_set = services.put(owned(make_item(kinds.REPLICA_SET, LABELS), deployment))
+    services.put(owned(make_item(kinds.POD, LABELS), replica_set))
+    waits = "waits for finalizer example.com/stuck"
+    code, out, err = run("serve", "down", "web")
+    assert (code, out) == (3, "")
+    assert f"error: still being deleted: service/web: Deployment web {waits}" in err
+    assert not {"pods web", "replicasets web"} & set(services.names())
+    assert f": {waits}" in run("serve", "status", "web")[1]
+    assert run("serve", "down", "web", "--wait=false") == (0, "service/web is being deleted\n", "")
+
+
 def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 5000, 500))
     waiting = SimpleNamespace(

@@ -168,6 +168,23 @@ def test_stop_all_returns_number_of_tasks(alice: TestClient) -> None:
     assert sorted(answer["task_ids"]) == sorted(ids)
 
 
+def test_stop_task_with_finalizer_is_accepted_and_names_it(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    task_id = submitted(alice)
+    job = cluster.get(kinds.JOB, f"hello-{task_id}")
+    job["metadata"]["finalizers"] = ["example.com/stuck"]
+    cluster.put(job)
+    waits = "waits for finalizer example.com/stuck"
+    for path in (f"/tasks/{task_id}/stop", "/tasks/stop"):
+        answer = alice.post(path)
+        assert (answer.status_code, answer.json()["status"]) == (202, "deleting")
+        remaining = [f"task/{task_id} (hello): Job hello-{task_id} {waits}"]
+        assert answer.json()["remaining"] == remaining
+    note = alice.get(f"/tasks/{task_id}").json()["metadata"]["note"]
+    assert note.startswith("deleting since 2") and note.endswith(f"Z: {waits}")
+
+
 def test_idempotency_key_submits_once_per_user(client: Client, cluster: FakeCluster) -> None:
     key = {"Idempotency-Key": "run 7"}
     alice, bob = client(bearer(ALICE)), client(bearer(BOB))

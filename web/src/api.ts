@@ -137,6 +137,13 @@ export async function request<T>(method: string, target: string, options: Reques
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
+// The answer to the deletion of a task or service: what still exists, and what keeps it.
+export interface Deleted {
+  remaining?: string[];
+}
+
+export const stillDeleting = (remaining: string[]) => `Still being deleted: ${remaining.join("; ")}`;
+
 // Save a file of the server: a plain link would not send the session.
 export async function download(target: string, name: string): Promise<void> {
   const response = await send("GET", target, { headers: { Accept: "text/plain" } });

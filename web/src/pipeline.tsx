@@ -1,6 +1,6 @@
 // A pipeline or group: its stages, and a button that resumes the next one.
 import { useEffect, useState } from "preact/hooks";
-import { get, post, taskPath, type Pipeline, type Task } from "./api";
+import { get, post, stillDeleting, taskPath, type Deleted, type Pipeline, type Task } from "./api";
 import { age, localTime } from "./format";
 import { Graph } from "./graph";
 import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
@@ -47,8 +47,8 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
   const word = pipeline.execution === "parallel" ? "group" : "pipeline";
   useClock();
   const stop = async () => {
-    await post(taskPath(id, "/stop"), scope);
-    announce(`Stopped ${word} ${pipeline.name} (${id})`);
+    const { remaining } = await post<Deleted>(taskPath(id, "/stop"), scope);
+    announce(remaining?.length ? stillDeleting(remaining) : `Stopped ${word} ${pipeline.name} (${id})`);
     go("tasks");
   };
   return (

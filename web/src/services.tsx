@@ -1,6 +1,6 @@
 // Services and their replicas.
 import { useEffect, useState } from "preact/hooks";
-import { post, request, url, type Service, type Whoami } from "./api";
+import { post, request, stillDeleting, url, type Deleted, type Service, type Whoami } from "./api";
 import { age, localTime, plural } from "./format";
 import { AllUsers, announce, Badge, Confirm, Dialog, Empty, ErrorNote, Title, useClock, usePolled } from "./parts";
 import { href } from "./route";
@@ -28,8 +28,8 @@ export function Services({ user }: { user: Whoami }) {
     setRound((count) => count + 1);
   };
   const remove = async (service: Service) => {
-    await request("DELETE", pathOf(service));
-    done(`Service ${service.name} deleted`);
+    const { remaining } = await request<Deleted>("DELETE", pathOf(service));
+    done(remaining?.length ? stillDeleting(remaining) : `Service ${service.name} deleted`);
   };
   return (
     <>

@@ -1,7 +1,7 @@
 // All tasks, with their live state.
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { taskPath, post, postYaml, url, type Pipeline, type State, type Task, type Whoami } from "./api";
+import { taskPath, post, postYaml, stillDeleting, url, type Deleted, type Pipeline, type State, type Task, type Whoami } from "./api";
 import { age, localTime, plural, sizes } from "./format";
 import { applyEvent, changedWithin, isFinished, keyOf, keyOfTask, matches, sorted, SPANS, type TaskList } from "./list";
 import { AllUsers, announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
@@ -361,8 +361,10 @@ export function StopTasks({ tasks, scope, onClose, onStopped }: StopProps) {
   const [first] = tasks;
   const what = tasks.length === 1 ? `task ${first!.name}` : plural(tasks.length, "task");
   const stop = async () => {
-    await Promise.all(tasks.map((task) => post(taskPath(task.task_id, "/stop"), { ...scope, namespace: task.metadata.namespace })));
-    announce(tasks.length === 1 ? `Task ${first!.name} (${first!.task_id}) ${word === "Stop" ? "stopped" : "deleted"}` : `${what}: done`);
+    const stopOne = (task: Task) => post<Deleted>(taskPath(task.task_id, "/stop"), { ...scope, namespace: task.metadata.namespace });
+    const remaining = (await Promise.all(tasks.map(stopOne))).flatMap((answer) => answer.remaining ?? []);
+    const done = tasks.length === 1 ? `Task ${first!.name} (${first!.task_id}) ${word === "Stop" ? "stopped" : "deleted"}` : `${what}: done`;
+    announce(remaining.length ? stillDeleting(remaining) : done);
     onStopped?.();
   };
   const owner = tasks.length === 1 ? `of task ${first!.task_id}, its pods and their` : "of the tasks, their pods and";
