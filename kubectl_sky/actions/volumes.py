@@ -16,7 +16,6 @@ from kubectl_sky.errors import (
     InUse,
     InvalidFiles,
     NameTaken,
-    NotFound,
     Problem,
     UnknownName,
     Unreachable,
@@ -268,11 +267,14 @@ def wait_until_gone(
     session, title = session.patient(), f"volume/{volume.id} ({volume.name})"
 
     def read(pods: Sequence[Json] = ()) -> list[Remainder]:
-        with suppress(NotFound):
-            claim = objects.get(session, kinds.PVC, volume.claim, volume.namespace)
-            if claim["metadata"]["uid"] == volume.uid:
-                return [Remainder(volume.id, title, [volumes.hold_of_pvc(claim, pods)])]
-        return []
+        # Users may list PVCs, and not get one.
+        fields = f"metadata.name={volume.claim}"
+        claims = objects.list_all(session, kinds.PVC, volume.namespace, field_selector=fields)
+        return [
+            Remainder(volume.id, title, [volumes.hold_of_pvc(claim, pods)])
+            for claim in claims
+            if claim["metadata"]["uid"] == volume.uid
+        ]
 
     if not deletion.poll(read, seconds):
         return []

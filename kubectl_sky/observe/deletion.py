@@ -94,7 +94,8 @@ def hold_of_pod(pod: Object, title: str, now: datetime | None = None) -> Hold:
     if is_silent(pod):
         return Hold(title, f"is on cluster node {host}, which does not respond", repair(host))
 
-    ends, step = age.parse(metadata["deletionTimestamp"]), "wait until it has stopped"
+    ends = age.parse(metadata["deletionTimestamp"])
+    step = f"wait until then; `kubectl get pod {metadata['name']}` shows whether it has stopped"
     if not now or not ends:
         return Hold(
             title, f"is stopping until {metadata['deletionTimestamp']} (grace period)", step

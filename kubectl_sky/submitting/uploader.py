@@ -161,7 +161,7 @@ class Uploader:
         except SkyError as error:
             reason = f"could not be deleted ({error.what}), and its nodes lack files"
             return f"{self._name} {reason}; {how_to_continue(self._submitted)}"
-        return f"{self._name} was deleted because its nodes lack files"
+        return f"{self._name} is being deleted because its nodes lack files"
 
     def _loop(
         self, stop: Event, pool: ThreadPoolExecutor, beats: ThreadPoolExecutor, stack: ExitStack

@@ -74,7 +74,7 @@ def test_stop_pod_in_grace_period_says_how_long_it_may_take(
     code, _, err = run("stop", "train")
     assert code == 3
     assert "node-0 is stopping: up to 9m59s more (grace period)" in err or "up to 10m more" in err
-    assert "hint: wait until it has stopped" in err
+    assert "hint: wait until then; `kubectl get pod train-" in err
 
 
 def test_stop_pod_on_lost_cluster_node_names_it(run: Run, api: FakeCluster, pod: str) -> None:

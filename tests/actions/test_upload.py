@@ -188,7 +188,7 @@ def test_upload_without_right_to_exec_deletes_task(
 ) -> None:
     send.ui.then = lambda: api.start(JOB)
     channel.outcomes = [Outcome(error=Forbidden("may not create pods/exec"))]
-    with pytest.raises(Forbidden, match="was deleted because its nodes lack files"):
+    with pytest.raises(Forbidden, match="is being deleted because its nodes lack files"):
         send(task)
     assert api.names() == []
 
@@ -198,7 +198,7 @@ def test_upload_interrupted_deletes_task(
 ) -> None:
     send.ui.then = lambda: api.start(JOB)
     channel.outcomes = [interrupt]
-    with pytest.raises(Interrupted, match="was deleted because its nodes lack files"):
+    with pytest.raises(Interrupted, match="is being deleted because its nodes lack files"):
         send(task)
     assert api.names() == []
 
@@ -281,7 +281,7 @@ def test_upload_failure_of_first_file_leaves_second_complete(
     start_nodes(api)
     channel.outcomes = [Outcome(error=Forbidden("may not create pods/exec"))]
     code, _, err = run("submit", "--detach", "train.yaml", "second.yaml")
-    assert code == 3 and "was deleted because its nodes lack files" in err
+    assert code == 3 and "is being deleted because its nodes lack files" in err
     assert len(channel.pods) == 2
     assert len(jobs(api, "train")) == 1
 
