@@ -14,6 +14,7 @@ from kubectl_sky.cluster.encoding import parse
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import NotFound
 from kubectl_sky.observe import ownership
+from kubectl_sky.observe.deletion import NOT_DELETED
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
@@ -100,6 +101,7 @@ def _pack(task: TaskStatus) -> str:
         if node is first or node.state is not State.COMPLETED
     ]
     packed = replace(task, nodes=tuple(nodes), missing=Missing.EXPIRED, uids={}, queueing={})
+    packed = replace(packed, deletion=NOT_DELETED)  # which is over when it is read
     return msgspec.json.encode(packed).decode()
 
 

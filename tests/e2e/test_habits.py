@@ -16,4 +16,4 @@ def test_name_given_as_namespace_and_shell_line_of_exec(sky: Command) -> None:
     assert (done.returncode, done.stdout) == (0, "one  two 0\n"), done.stderr
     assert sky("exec", "dev", "exit 3; true").returncode == 3
     done = sky("stop", "dev")
-    assert "pods, logs and other objects are deleted" in done.stderr
+    assert "pods and logs are deleted" in done.stderr
