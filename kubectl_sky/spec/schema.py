@@ -82,8 +82,21 @@ def describe(value: Data) -> str:
 
 # Sections of ~/.sky/config.yaml that no task has.
 _SETTINGS_OF_SKYPILOT = frozenset(
-    "active_workspace admin_policy allowed_clouds api_server aws azure gcp nebius oci provision rbac"
-    " vast workspaces".split()
+    {
+        "active_workspace",
+        "admin_policy",
+        "allowed_clouds",
+        "api_server",
+        "aws",
+        "azure",
+        "gcp",
+        "nebius",
+        "oci",
+        "provision",
+        "rbac",
+        "vast",
+        "workspaces",
+    }
 )
 # Common wrong names of fields, and SkyPilot's name for each. Their spelling is too different.
 _RENAMED = {

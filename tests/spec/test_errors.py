@@ -7,7 +7,7 @@ from tests.spec.documents import RUN, problems
 WRONG = {
     "nmae: x": 'task.yaml:2:1: nmae: unknown field; did you mean "name"?',
     "resources:\n\u00a0 cpus: 1": (
-        'task.yaml:3:1: "\ufffd cpus": unknown field; it begins with a no-break space (U+00A0),'
+        'task.yaml:3:1: "<U+00A0> cpus": unknown field; it begins with a no-break space (U+00A0),'
         " write a space"
     ),
     "env: {A: 1}": 'task.yaml:2:1: env: unknown field; did you mean "envs"?',
