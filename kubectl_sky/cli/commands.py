@@ -19,6 +19,10 @@ Function = Callable[..., Any]
 
 BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
 WORDS = "kubectl_sky.words"  # those of the command in click's forms, in Context.meta
+# Who runs a command and where: a wrong guess would be harmful.
+_NOT_GUESSED = frozenset(
+    {"--as", "--as-group", "--cluster", "--context", "--kubeconfig", "--server", "--token"}
+)
 RERUN = "kubectl_sky.rerun"  # the submit that a rerun repeats, in Context.meta
 _EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
@@ -257,8 +261,9 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         if not any(answers.values()):
             takes_program = any((param.metavar or "").startswith("-- ") for param in params)
             if not takes_program or "--" in args:
-                similar = {name.lstrip("-"): name for name in error.possibilities or ()}
-                words = get_close_matches(error.option_name.lstrip("-"), similar)
+                options_ = {*(error.possibilities or ())} - _NOT_GUESSED
+                similar = {name.lstrip("-"): name for name in sorted(options_)}
+                words = get_close_matches(error.option_name.lstrip("-"), similar, cutoff=0.75)
                 close = [similar[word] for word in words]
                 return click.NoSuchOption(error.option_name, error.message, close, ctx)
             message = error.message.rstrip(".")

@@ -6,6 +6,7 @@ compares it with SkyPilot's own commands, and with the options of the most frequ
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -332,9 +333,15 @@ def verb(
         if match := VERBS.get(name) or OTHER_VERBS.get(name):
             options, rest, answer = list(_options(match, words)), words[count:], match.answer
             if match == Verb("submit") and rest and not options and submit_takes(rest):
-                answer = f"use `kubectl sky submit {shlex.join(rest)}`"
+                command = "submit" if any(map(_is_file, rest)) else "run"
+                answer = f"use `kubectl sky {command} {shlex.join(rest)}`"
             return "\n".join([f'unknown command "{name}"; {answer}', *options])
     return ""
+
+
+def _is_file(word: str) -> bool:
+    """Report whether a word is a task file, not a part of a command, which SkyPilot also takes."""
+    return word == "-" or word.endswith((".yaml", ".yml")) or Path(word).is_file()
 
 
 def _options(match: Verb, words: Sequence[str]) -> Iterator[str]:
