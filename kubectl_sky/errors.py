@@ -20,6 +20,7 @@
     │  ├─ TimedOut              a program in a pod did not finish in time
     │  └─ Expired               the resource version of a watch is too old (410): list again
     ├─ TaskFailed            4  the task itself failed
+    │  └─ TaskStopped           it was stopped, or cannot go on
     └─ Interrupted         130  Ctrl-C
 
 Printed as two lines: `error:` what is wrong, `hint:` what to do next.
@@ -32,6 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.words.documents import Note
+from kubectl_sky.words.notice import Notice
 
 MAX_LISTED = 100  # maximum number of problems in a message
 MORE = f"and more: only the first {MAX_LISTED} problems are listed"
@@ -201,6 +203,14 @@ class TaskFailed(SkyError):
 
     exit_code = 4
     is_quote = True
+
+
+class TaskStopped(TaskFailed):
+    """The task was stopped, or cannot go on. `notice` quotes no program."""
+
+    def __init__(self, notice: Notice, hint: str = "") -> None:
+        super().__init__(notice, hint)
+        self.notice = notice
 
 
 class Interrupted(SkyError):

@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from kubectl_sky.cluster import web
 from kubectl_sky.cluster.web import Fetch, FetchFailed
+from kubectl_sky.observe import record
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Target
 from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.notice import Notice
 
 
 class NotifiedTask(Struct, frozen=True):
@@ -24,7 +26,7 @@ class NotifiedTask(Struct, frozen=True):
     name: str
     namespace: str
     status: Annotated[str, Note("`completed` or `failed`")]
-    note: Annotated[str, Note("why it has failed; may be empty")]
+    note: Annotated[Notice, Note("why it has failed, without words of the program; may be empty")]
 
 
 class Notification(Document, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class Notification(Document, frozen=True, kw_only=True):
             " with `--for` also `running`, `deleted`"
         ),
     ]
-    text: Annotated[str, Note("the same for people, as chat services show it")]
+    text: Annotated[Notice, Note("the same for people, as chat services show it")]
     tasks: Annotated[list[NotifiedTask], Note("empty if the wait ended because a task was stopped")]
 
 
@@ -70,24 +72,29 @@ def describe_finished(targets: Iterable[Target], *, deleted: bool = False) -> No
     states = {target.state for target in targets}
     worst = next((state for state in (State.FAILED, State.RUNNING) if state in states), None)
     tasks = [task for target in targets for task in find.tasks_of(target)]
-    lines = [
-        f"{target.name} ({target.id}) {'deleted' if deleted else target.state}"
-        f"{f': {target.note}' if target.note and not deleted else ''}"
-        for target in targets
-    ]
     return Notification(
         status="deleted" if deleted else worst or State.COMPLETED,
-        text=plain("\n".join(lines)),
+        text=_plain([_line(target, deleted) for target in targets]),
         tasks=[
-            NotifiedTask(task.id, task.name, task.namespace, task.state, task.note)
+            NotifiedTask(task.id, task.name, task.namespace, task.state, record.note(task))
             for task in tasks
         ],
     )
 
 
-def describe_stopped(message: str) -> Notification:
+def _line(target: Target, deleted: bool) -> Notice:
+    note = "" if deleted else record.note(target)
+    state = "deleted" if deleted else target.state
+    return Notice(f"{target.name} ({target.id}) {state}{f': {note}' if note else ''}")
+
+
+def _plain(lines: Iterable[Notice]) -> Notice:
+    return Notice(plain("\n".join(lines)))
+
+
+def describe_stopped(message: Notice) -> Notification:
     """Return the document about a wait that ended because a task was stopped."""
-    return Notification(status=State.FAILED, text=plain(message), tasks=[])
+    return Notification(status=State.FAILED, text=_plain([message]), tasks=[])
 
 
 def send(url: str, document: Notification) -> str:

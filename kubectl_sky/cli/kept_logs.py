@@ -85,7 +85,7 @@ class Reader(Struct, frozen=True):
             return True
         deleted: Sequence[TaskStatus] = ()
         with suppress(Forbidden):
-            deleted = history.read(self.session, self.scope)
+            deleted = history.read(self.session, self.scope).tasks
         task = next((task for task in deleted if task.logs and text in (task.id, task.name)), None)
         if task:
             self._show(task, task.id, request, ui)

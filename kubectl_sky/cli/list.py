@@ -132,6 +132,7 @@ def command(
         output.notes(tasks.incomplete(listing.tasks) if form in (None, "wide") else ())
     elif form != "name":
         _note_none(session, cluster, deleted)
+    output.notes(listing.notes)
     return 0
 
 

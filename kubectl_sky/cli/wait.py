@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.terminal import Terminal
-from kubectl_sky.errors import TaskFailed, UserError
+from kubectl_sky.errors import TaskStopped, UserError
 from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
@@ -139,8 +139,8 @@ def command(
     targets = _targets(session, scope, references, state)
     try:
         finished = wait_for_all(session, targets, wait, Terminal())
-    except TaskFailed as error:
-        _notify(flags["url"], notify.describe_stopped(error.what))
+    except TaskStopped as error:
+        _notify(flags["url"], notify.describe_stopped(error.notice))
         raise
     try:
         _print(session, finished, form, state)

@@ -5,9 +5,10 @@ from datetime import datetime
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.words import age, names
 from kubectl_sky.words.kinds import EVENT
+from kubectl_sky.words.notice import Notice
 
 
-def event(about: Json, kind: str, reason: str, message: str, now: datetime) -> Json:
+def event(about: Json, kind: str, reason: str, message: Notice, now: datetime) -> Json:
     """Return an Event about an object: its apiVersion, kind and metadata.
 
     `kind` is Normal or Warning. The server chooses the name.

@@ -18,9 +18,11 @@ from kubectl_sky.observe.requested import requested
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, history
 from kubectl_sky.words import age, kinds, names
+from kubectl_sky.words.notice import Notice
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED
 
+_STOPPED = Notice("the task was stopped")
 _SETTLE_SECONDS = 2.0  # the pod may tell more than its Job a moment later
 
 _log = logging.getLogger(__name__)
@@ -95,14 +97,12 @@ class Recorder(Controller[str]):
         items = [item for item in deleted if "requested" in item]
         pods = [item for item in deleted if "requested" not in item]
         now = age.timestamp(self._session.now())
-        end = {
-            "state": State.FAILED,
-            "reason": STOPPED,
-            "message": "the task was stopped",
-            "pod": "",
-        }
+        end = {"state": State.FAILED, "reason": STOPPED, "message": "", "pod": ""}
         for task in status.tasks(items, pods):
             nodes = (n if n.state.ended else replace(n, **end, ended_at=now) for n in task.nodes)
             changed_at, sizes = task.updated_at if task.state.ended else now, items[0]["requested"]
-            return replace(task, nodes=tuple(nodes), requested=sizes, updated_at=changed_at)
+            notices = task.notices if task.state.ended else {STOPPED: _STOPPED}
+            return replace(
+                task, nodes=tuple(nodes), requested=sizes, updated_at=changed_at, notices=notices
+            )
         return None

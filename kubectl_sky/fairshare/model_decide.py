@@ -20,10 +20,12 @@ from kubectl_sky.fairshare.model_state import (
 )
 from kubectl_sky.plan.fair_share import LABEL, PER_USER, QUEUE, class_name
 from kubectl_sky.words import kinds
+from kubectl_sky.words.notice import Notice
 
 Json = dict[str, Any]
 
 MAX_CLASSES = 1_000  # that we create for a queue: anybody can invent names of users
+_RESET = Notice("annotations are invalid; counters were reset")
 SYSTEM = "system-"  # never ours, whatever the settings say
 
 
@@ -32,7 +34,7 @@ class Remark(Struct, frozen=True):
 
     about: Json
     reason: str
-    message: str
+    message: Notice
 
 
 class Change(Struct, frozen=True):
@@ -138,7 +140,7 @@ def decide(
             if managed.owner is not None:
                 created[managed.queue].add(item, used, state)
         elif any(_match_owner(group, policies) for group in used):
-            message = f"not changed: it lacks the label {LABEL}={OWNED} and its annotations"
+            message = Notice(f"not changed: it lacks the label {LABEL}={OWNED} and its annotations")
             decision.remarks.append(Remark(_about(item), "NotManaged", message))
     for name, used in by_class.items():
         _create(decision, name, policies, used, now, created)
@@ -170,9 +172,7 @@ def _update(
     groups = _count(decision, managed, used)
     owned = managed.owner is not None
     if stored is None and owned:
-        decision.remarks.append(
-            Remark(_about(item), "FairShareReset", "annotations are invalid; counters were reset")
-        )
+        decision.remarks.append(Remark(_about(item), "FairShareReset", _RESET))
     base = policy.base if owned or stored is None else stored.base
     if stored is None and not owned:
         base = item["value"]
@@ -180,7 +180,9 @@ def _update(
     state = replace(state, base=base).recover(policy, now).observe(groups, policy, now)
     written = (item["metadata"].get("annotations") or {}).get(VALUE)
     if written and written != str(item["value"]):
-        message = f"value was set to {item['value']} by another client; the value was restored"
+        message = Notice(
+            f"value was set to {item['value']} by another client; the value was restored"
+        )
         decision.remarks.append(Remark(_about(item), "PriorityClassEdited", message))
     marker = OWNED if owned else LISTED
     decision.add(_manifest(item, marker, managed.queue, state, policy), item, state, policy)
@@ -193,7 +195,7 @@ def _count(decision: Decision, managed: _Managed, used: list[PodGroup]) -> list[
         complaint = managed.complaint(group)
         if complaint:
             message = f'not counted for PriorityClass "{group.priority_class}": {complaint}'
-            decision.remarks.append(Remark(_about_group(group), "NotCounted", message))
+            decision.remarks.append(Remark(_about_group(group), "NotCounted", Notice(message)))
     return [group for group in used if not managed.complaint(group)]
 
 
@@ -217,7 +219,7 @@ def _create(
         owner = _match_owner(group, policies)
         if owner and not created[group.queue].reserve(decision):
             message = f'not created: queue "{group.queue}" has {MAX_CLASSES:,} PriorityClasses'
-            decision.remarks.append(Remark(_about_group(group), "TooManyClasses", message))
+            decision.remarks.append(Remark(_about_group(group), "TooManyClasses", Notice(message)))
             return
         if owner:
             policy = policies[group.queue]

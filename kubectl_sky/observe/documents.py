@@ -110,3 +110,4 @@ class TaskList(Document, frozen=True, kw_only=True):
         list[Pipeline] | UnsetType, Note("of `wait` and REST, if there are any")
     ] = UNSET
     next: Annotated[str | UnsetType | None, Note("of REST: the cursor of the next page")] = UNSET
+    notes: Annotated[list[str] | UnsetType, Note("of REST: which tasks cannot be read")] = UNSET

@@ -1,6 +1,7 @@
 """Turn symptoms into findings with small rules, one for each known failure."""
 
 import re
+import string
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
@@ -13,11 +14,13 @@ from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
 from kubectl_sky.words import bounded
 from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.notice import Notice
 
 SEE_LOGS = "see `kubectl sky logs {id}`"
 BEING_DELETED = "being-deleted"  # a rule that explains no other symptom
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
+_OWN_WORDS = {"id", "namespace", "end", "code"}  # in sentences of rules; others quote something
 _ENDS = (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
 
 
@@ -56,6 +59,12 @@ class Rule(Struct, frozen=True):
     detail: Detail | None = None
     mere: bool = False  # dropped if another finding explains the same nodes
 
+    def notice(self, words: Mapping[str, str]) -> Notice:
+        """Return its first part, or its name if that quotes a message or a log."""
+        head = self.what.partition("|")[0]
+        quoted = {field for _, field, _, _ in string.Formatter().parse(head) if field}
+        return Notice(self.name if quoted - _OWN_WORDS else head.format_map(words))
+
 
 class Finding(Struct, frozen=True, rename={"ranks": "nodes"}):
     """A cause, and what to do."""
@@ -85,11 +94,13 @@ class Cause(Finding, frozen=True):
     """A finding, and what texts of commands need of it.
 
     `headline` is the cause in one short sentence, `hint` the next step below an error that quotes
-    the log: empty if it is to read the log.
+    the log: empty if it is to read the log. `notice` is what may be told to those who may not read
+    logs.
     """
 
     headline: str = ""
     hint: str = ""
+    notice: Notice = Notice("")
     source: SignalSource = SignalSource.NODE
     mere: bool = False  # dropped if another finding explains the same nodes
 
@@ -182,6 +193,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         evidence=signal.message or signal.reason,
         headline=_headline(parts),
         hint="" if then == SEE_LOGS.format_map(words) else then,
+        notice=rule.notice(words),
         source=rule.source,
         mere=rule.mere,
     )

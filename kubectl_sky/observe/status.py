@@ -32,6 +32,7 @@ from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
 from kubectl_sky.words import age, names
 from kubectl_sky.words.documents import Part
+from kubectl_sky.words.notice import Notice
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import LATE, STOPPED, Phase, PhaseDetails, Workload
 
@@ -60,6 +61,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     silence: str = ""  # which of its running nodes has printed nothing for long
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
     deletion: Deletion = NOT_DELETED  # since when it is being deleted, and what that waits for
+    notices: Mapping[str, Notice] = {}  # the same, for those who may not read logs
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""
@@ -306,7 +308,8 @@ class TaskStatus(Part, frozen=True, dict=True):
     def _cause(self) -> str:
         failure = self.first_failure
         if failure and failure.reason == STOPPED and not failure.pod:
-            return f"pods deleted: {failure.message}"  # so it is not known which node failed
+            why = self.causes.get(STOPPED) or failure.message  # it is not known which node failed
+            return f"pods deleted: {why}" if why else "pods deleted"
         if failure:
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
             prefix = failed_count if self.workload.independent_nodes else ""
@@ -318,7 +321,8 @@ class TaskStatus(Part, frozen=True, dict=True):
         waiting = self._waiting
         lacking = next((item for item in waiting if item.awaits_files), None)
         if lacking:
-            return f"{lacking.name}: waits for files; {lacking.message}"
+            waits = f"{lacking.name}: waits for files"
+            return "; ".join(filter(None, (waits, lacking.message)))
         if not waiting:
             return self._again()
         if self.predecessor:
@@ -372,7 +376,7 @@ def of(task: TaskObjects) -> TaskStatus:
         nodes = tuple(sorted((*nodes, *lost), key=lambda node: node.index))
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
     limit = annotations.get(names.MAX_DURATION)
-    causes = {LATE: f"it ran longer than max_duration {limit}"} if limit else {}
+    causes = {LATE: Notice(f"it ran longer than max_duration {limit}")} if limit else {}
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
         name=name_of(items[0]),
@@ -394,6 +398,7 @@ def of(task: TaskObjects) -> TaskStatus:
         queueing=deferred_queueing(annotations),
         causes=causes,
         deletion=deletion,
+        notices=causes,
     )
 
 

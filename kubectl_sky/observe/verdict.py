@@ -143,7 +143,8 @@ def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
     failure = task.first_failure
     if failure and failure.reason == "Error":  # others are said by the reason
         nodes[failure.reason] = failure
-    causes: dict[str, str] = {}
+    causes = dict(task.causes)
+    notices = dict(task.notices)
     for reason, node in nodes.items():
         if pod := pods.get(node.pod):
             logs = {node.index: tuple(node.message.splitlines())} if node is failure else {}
@@ -153,7 +154,9 @@ def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
             findings = diagnose(snapshot, rules)
             if text := findings[0].headline if findings else last_error(logs.get(node.index, ())):
                 causes[reason] = text
-    return replace(task, causes={**task.causes, **causes}) if causes else task
+            if findings:
+                notices[reason] = findings[0].notice
+    return replace(task, causes=causes, notices=notices) if causes != task.causes else task
 
 
 def explain_event(task: TaskStatus, node: NodeStatus, event: Object) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kubectl_sky.words.facts import Predecessor
 
 PARALLEL = "parallel"
-_MAX_STAGES = 10_000  # upper limit for stage counts read from an object
+MAX_STAGES = 10_000  # upper limit for stage counts read from an object
 _MAX_DELAY_SECONDS = 366 * 86_400  # seconds
 _DEFERRED_QUEUE_ANNOTATIONS = {
     names.QUEUE: names.LATER_QUEUE,
@@ -97,17 +97,17 @@ def member_of(metadata: Mapping[str, Any]) -> PipelineMember | None:
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if names.PIPELINE not in labels:
         return None
-    auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:_MAX_STAGES]
+    auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:MAX_STAGES]
     return PipelineMember(
         id=labels[names.PIPELINE],
         title=annotations.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
         stage=bounded.integer(labels.get(names.STAGE)),
-        stages=bounded.integer(annotations.get(names.STAGES), _MAX_STAGES),
+        stages=bounded.integer(annotations.get(names.STAGES), MAX_STAGES),
         parallel=annotations.get(names.EXECUTION) == PARALLEL,
         auxiliary=tuple(bounded.integer(stage) for stage in auxiliary if stage),
         delay=bounded.integer(annotations.get(names.DELAY), _MAX_DELAY_SECONDS),
         task_names=tuple(
-            filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:_MAX_STAGES])
+            filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:MAX_STAGES])
         ),
     )
 

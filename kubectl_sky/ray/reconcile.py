@@ -26,6 +26,7 @@ from kubectl_sky.ray.model_graph import InvalidGraph
 from kubectl_sky.ray.model_service import InvalidTemplate
 from kubectl_sky.ray.model_status import Condition
 from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET, Kind
+from kubectl_sky.words.notice import Notice
 
 _BACKOFF_SECONDS = 5.0  # after the first failure; doubled after each
 _MAX_BACKOFF_SECONDS = 300.0
@@ -179,13 +180,13 @@ class Reconciler(Struct, frozen=True):
         """Report what is about to be applied and what KubeRay does with it."""
         after = objects.apply(self.session, desired, dry_run=True)
         if live is None:
-            message = "created; KubeRay creates a RayCluster"
+            message = Notice("created; KubeRay creates a RayCluster")
             self.event(graph, "Normal", "Creating", message)
             return message
         if service.was_applied(desired, live):
             edited = service.join_paths(differences)
-            self.event(graph, "Warning", "EditedByHand", f"putting back: {edited}")
-        message = service.describe(service.classify(live["spec"], after["spec"]))
+            self.event(graph, "Warning", "EditedByHand", Notice(f"putting back: {edited}"))
+        message = Notice(service.describe(service.classify(live["spec"], after["spec"])))
         self.event(graph, "Normal", "Updating", message)
         return message
 
@@ -212,7 +213,8 @@ class Reconciler(Struct, frozen=True):
             return
         failed = status.first_failure(wanted["conditions"])
         if failed and wanted["lastError"] != state.status.get("lastError"):
-            self.event(graph, "Warning", failed["reason"], failed["message"])
+            why = Notice(f"{failed['type']} is False: the conditions of the graph say why")
+            self.event(graph, "Warning", failed["reason"], why)
         self._patch_status(graph, [{"op": "add", "path": "/status", "value": wanted}])
         state.status = wanted
 
@@ -229,7 +231,7 @@ class Reconciler(Struct, frozen=True):
         query = {"dryRun": "All"} if dry_run else None
         self.session.send("PATCH", path, query=query, body=body, headers=headers)
 
-    def event(self, graph: Json, kind: str, reason: str, message: str) -> None:
+    def event(self, graph: Json, kind: str, reason: str, message: Notice) -> None:
         about = graph | {"apiVersion": RAY_SERVE_GRAPH.api_version, "kind": RAY_SERVE_GRAPH.kind}
         try:
             objects.create(self.session, events.event(about, kind, reason, message, self.now()))

@@ -85,10 +85,12 @@ def list_tasks(
     between two pages are neither repeated nor missed.
     """
     if deleted:
-        tasks = {task.position(): task for task in history.read(caller.session, scope)}
+        past = history.read(caller.session, scope)
+        tasks = {task.position(): task for task in past.tasks}
         chosen, last = paging.cut(tasks, limit, _position(cursor))
         documents = [tasks[position].document for position in chosen]
-        return TaskList(tasks=documents, pipelines=[], next=last and ",".join(last))
+        notes = past.notes or UNSET
+        return TaskList(tasks=documents, pipelines=[], next=last and ",".join(last), notes=notes)
     lists: LiveLists = request.app.state.lists
     if live := lists.find(caller, scope):
         return live.page(limit, _position(cursor))

@@ -1,12 +1,14 @@
 """The last states of finished tasks, which outlive their objects: JSON in a ConfigMap.
 
-The fields of TaskStatus are its format: a record that this version cannot read is dropped.
+The fields of TaskRecord are its format. Others may write records, so each is read alone: one that
+this version cannot read is counted.
 """
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.cluster import objects, shapes
@@ -14,9 +16,10 @@ from kubectl_sky.cluster.encoding import parse
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import NotFound
 from kubectl_sky.observe import ownership
-from kubectl_sky.observe.deletion import NOT_DELETED
+from kubectl_sky.observe import record as records
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.record import TaskRecord
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
@@ -25,27 +28,44 @@ from kubectl_sky.words import kinds, names
 _MAX_BYTES = 900_000  # of all records: a ConfigMap has at most 1 MiB
 
 
-def read(session: Session, scope: Scope) -> list[TaskStatus]:
-    """Return the finished tasks of a scope whose objects were deleted, newest first.
+class History(Struct, frozen=True):
+    """Finished tasks whose objects were deleted, newest first.
 
-    Raises ClusterError.
+    `unreadable` is how many records of each namespace this version cannot read.
     """
+
+    tasks: list[TaskStatus]
+    unreadable: Mapping[str, int]
+
+    @property
+    def notes(self) -> list[str]:
+        return [
+            f"namespace {namespace}: {count} record{'s' if count > 1 else ''}"
+            f" of {'deleted tasks' if count > 1 else 'a deleted task'} cannot be read"
+            for namespace, count in self.unreadable.items()
+        ]
+
+
+def read(session: Session, scope: Scope) -> History:
+    """Return the finished tasks of a scope whose objects were deleted. Raises ClusterError."""
     selector = f"metadata.name={names.HISTORY}"
     maps = objects.list_all(session, kinds.CONFIG_MAP, scope.namespace, field_selector=selector)
-    records = [
-        replace(task, namespace=item["metadata"]["namespace"])
-        for item in maps
-        for task in _unpack(item).values()
-    ]
-    owned = [task for task in records if scope.user is None or scope.user.name == task.user]
+    tasks, unreadable = list[TaskStatus](), dict[str, int]()
+    for item in maps:
+        namespace, known = item["metadata"]["namespace"], _unpack(item)
+        tasks += [replace(record.status, namespace=namespace) for record in known.values()]
+        if lost := len(item.get("data") or {}) - len(known):
+            unreadable[namespace] = lost
+    owned = [task for task in tasks if scope.user is None or scope.user.name == task.user]
     if not owned:
-        return []
+        return History([], unreadable)
+
     items = find.list_workloads(
         session, scope.namespace, f"{names.TASK}=true", lambda _: shapes.METADATA_ONLY
     )
     existing = set(map(ownership.key, items))
     gone = (task for task in owned if (task.namespace, task.id) not in existing)
-    return sorted(gone, key=TaskStatus.position, reverse=True)
+    return History(sorted(gone, key=TaskStatus.position, reverse=True), unreadable)
 
 
 def record(session: Session, namespace: str, finished: Iterable[TaskStatus], limit: int) -> int:
@@ -58,9 +78,9 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
     with suppress(NotFound):
         item = objects.get(session, kinds.CONFIG_MAP, names.HISTORY, namespace)
     before, known = item.get("data") or {}, _unpack(item)
-    final = {(key, task.created_at) for key, task in known.items() if task.finished}
-    new = {task.id: task for task in finished if (task.id, task.created_at) not in final}
-    after = _newest(known | new, before | {key: _pack(task) for key, task in new.items()}, limit)
+    final = {(key, task.created_at) for key, task in known.items() if task.status.finished}
+    new = {task.id: _pack(task) for task in finished if (task.id, task.created_at) not in final}
+    after = _newest(known | new, limit)
     data = {key: after.get(key) for key in before | after if after.get(key) != before.get(key)}
     if not data:
         return 0
@@ -75,39 +95,36 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
     return len(new)
 
 
-def _newest(
-    tasks: Mapping[str, TaskStatus], texts: Mapping[str, str], limit: int
-) -> dict[str, str]:
+def _newest(tasks: Mapping[str, TaskRecord], limit: int) -> dict[str, str]:
     """Return the texts of the tasks that changed last: at most `limit`, and what fits."""
     newest, size = dict[str, str](), 0
     for key in sorted(tasks, key=lambda key: tasks[key].updated_at, reverse=True)[:limit]:
-        size += len(key) + len(texts[key].encode())
+        text = msgspec.json.encode(tasks[key]).decode()
+        size += len(key) + len(text.encode())
         if size > _MAX_BYTES:
             break
-        newest[key] = texts[key]
+        newest[key] = text
     return newest
 
 
-def _pack(task: TaskStatus) -> str:
-    """Return a task as JSON, with what lists show of it.
+def _pack(task: TaskStatus) -> TaskRecord:
+    """Return what lists show of a task.
 
     Nodes that have completed are left out, as if they had expired; others are without details
     unless they explain the failure.
     """
     first, failure = task.nodes[0], task.first_failure
     nodes = [
-        node if node in (first, failure) else replace(node, job="", pod="", host="", message="")
+        node if node in (first, failure) else replace(node, job="", pod="", host="")
         for node in task.nodes
         if node is first or node.state is not State.COMPLETED
     ]
-    packed = replace(task, nodes=tuple(nodes), missing=Missing.EXPIRED, uids={}, queueing={})
-    packed = replace(packed, deletion=NOT_DELETED)  # which is over when it is read
-    return msgspec.json.encode(packed).decode()
+    return records.of(replace(task, nodes=tuple(nodes), missing=Missing.EXPIRED))
 
 
-def _unpack(item: Json) -> dict[str, TaskStatus]:
+def _unpack(item: Json) -> dict[str, TaskRecord]:
     tasks = {}
     for key, text in (item.get("data") or {}).items():
         with suppress(ValueError):
-            tasks[key] = parse(text.encode(), TaskStatus)
+            tasks[key] = records.check(parse(text.encode(), TaskRecord))
     return tasks

@@ -17,12 +17,16 @@ _ALL = Selection()
 
 
 class Listing(Struct, frozen=True):
-    """The selected tasks in order, all tasks of the scope with their objects, and when: `now`."""
+    """The selected tasks in order, all tasks of the scope with their objects, and when: `now`.
+
+    `notes` say which deleted tasks cannot be listed.
+    """
 
     tasks: list[TaskStatus]
     everything: Sequence[TaskStatus]
     owned: Sequence[TaskObjects]
     now: datetime
+    notes: Sequence[str] = ()
 
 
 def list_tasks(
@@ -38,8 +42,8 @@ def list_tasks(
     With `deleted`, list the finished ones whose objects are gone. Raises ClusterError.
     """
     if deleted:
-        gone, now = history.read(session, scope), session.now()
-        return Listing(selection.select(gone, now), gone, (), now)
+        past, now = history.read(session, scope), session.now()
+        return Listing(selection.select(past.tasks, now), past.tasks, (), now, past.notes)
     owned = find.list_objects(session, scope)
     everything, now = evidence.fold(session, owned), session.now()
     tasks = selection.select(everything, now)

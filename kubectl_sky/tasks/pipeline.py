@@ -29,6 +29,7 @@ from kubectl_sky.errors import (
     NotServed,
     SkyError,
     TaskFailed,
+    TaskStopped,
 )
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
@@ -39,6 +40,7 @@ from kubectl_sky.tasks.pending import WaitReporter
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Until, Wait
 from kubectl_sky.words import age, names
+from kubectl_sky.words.notice import Notice
 
 _POLL_INTERVAL = 0.5  # seconds
 
@@ -62,7 +64,7 @@ def follow_stages(
 ) -> PipelineStatus:
     """Follow a pipeline stage by stage, and return the finished pipeline.
 
-    Raises TaskFailed when a task is stopped meanwhile.
+    Raises TaskStopped when a task is stopped meanwhile.
     """
     session = session.patient(client.stop)
     tasks, leads = list(pipeline.tasks), Leadership(session, pipeline.namespace, client.stop)
@@ -205,9 +207,11 @@ def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
     for task in pipeline.tasks:
         if pipeline.stage(task) == stage:
             return task
-    raise TaskFailed(
-        f"{pipeline.word} {pipeline.id} ({pipeline.name}) cannot continue:"
-        f" stage {stage} of {pipeline.first_member.stages} not found",
+    raise TaskStopped(
+        Notice(
+            f"{pipeline.word} {pipeline.id} ({pipeline.name}) cannot continue:"
+            f" stage {stage} of {pipeline.first_member.stages} not found"
+        ),
         f"submit it again with --id {pipeline.id}",
     )
 
@@ -255,7 +259,7 @@ def wait_for_group(
 ) -> PipelineStatus:
     """Wait until the tasks of a group have finished, and return the finished group.
 
-    Raises TaskFailed when a task is missing that was not stopped with the group, and SkyError if
+    Raises TaskStopped when a task is missing that was not stopped with the group, and SkyError if
     the time is over before.
     """
     check_complete(pipeline)
@@ -292,11 +296,12 @@ def _pause(stop: Event, seconds: float) -> None:
 
 
 def check_complete(pipeline: PipelineStatus) -> None:
-    """Raise TaskFailed if a task is missing that is not auxiliary."""
+    """Raise TaskStopped if a task is missing that is not auxiliary."""
     missing = [stage for stage in pipeline.missing if stage not in pipeline.first_member.auxiliary]
     if missing:
-        raise TaskFailed(
-            f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} not found",
+        group = f"group {pipeline.id} ({pipeline.name})"
+        raise TaskStopped(
+            Notice(f"{group} is not complete: stage {missing[0]} not found"),
             f"submit it again with --id {pipeline.id}",
         )
 
@@ -419,7 +424,7 @@ def lead_after(session: Session, target: Target) -> State | None:
 def start_after(session: Session, target: Target, wait: Wait, note: Note) -> None:
     """Wait until the task that a target waits for has finished, and act on it.
 
-    Raises TaskFailed if it has not succeeded.
+    Raises TaskStopped if it has not succeeded.
     """
     waiting = _list_waiting(target)
     if not waiting:
@@ -435,10 +440,10 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
                 watch.wait_for_pipeline(session, predecessor, wait, lambda pipeline: None)
     state = lead_after(session, target)
     if state is State.FAILED:
-        raise TaskFailed(f"{target.name} ({target.id}) was cancelled: {name} has failed")
+        raise TaskStopped(Notice(f"{target.name} ({target.id}) was cancelled: {name} has failed"))
     if state is not State.COMPLETED:
-        raise TaskFailed(
-            f"{target.name} ({target.id}) does not start: {name} was deleted",
+        raise TaskStopped(
+            Notice(f"{target.name} ({target.id}) does not start: {name} was deleted"),
             f"run `kubectl sky stop {target.id}`, and submit it again",
         )
 
@@ -446,7 +451,7 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
 def resume(session: Session, task: TaskStatus) -> None:
     """Resume a suspended task, or add it to its queue.
 
-    Raises SkyError if the task is incomplete, and TaskFailed if it was deleted meanwhile.
+    Raises SkyError if the task is incomplete, and TaskStopped if it was deleted meanwhile.
     """
     if task.incomplete:
         raise SkyError(
@@ -460,7 +465,8 @@ def resume(session: Session, task: TaskStatus) -> None:
             objects.patch_by_uid(session, kind, task.identity(name), body)
     except NotFound:
         message = f"its {kind.kind}s have been deleted"
-        raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}") from None
+        notice = Notice(f"task {task.id} ({task.name}) was stopped: {message}")
+        raise TaskStopped(notice) from None
 
 
 def find_submitted_id(task: TaskStatus) -> str:

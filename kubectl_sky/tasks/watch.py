@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, Selection, SharedWatch, WatchEvent, watch_kinds
-from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
-from kubectl_sky.observe import ownership, waiting
+from kubectl_sky.errors import SkyError, TaskStopped, Unreachable
+from kubectl_sky.observe import ownership, record, waiting
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Key, Missing, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
@@ -24,6 +24,7 @@ from kubectl_sky.tasks.evidence import EvidenceRecorder
 from kubectl_sky.tasks.find import Scope, Target
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.notice import Notice
 
 _SETTLE_SECONDS = 2.0  # seconds until missing nodes are looked into
 _GRACE_SECONDS = 30.0  # seconds until a task whose existing nodes have finished has failed
@@ -32,7 +33,7 @@ _MIN_UPDATE_INTERVAL = (
 )
 
 
-class TaskDeleted(TaskFailed):
+class TaskDeleted(TaskStopped):
     """The objects of a task were deleted: a user has stopped it."""
 
 
@@ -156,10 +157,8 @@ def watch_pipeline(
             continue
         matches = [item for item in pipelines(tasks) if item.id == pipeline.id]
         if not matches:
-            raise TaskDeleted(
-                f"{pipeline.word} {pipeline.id} ({pipeline.name}) was stopped:"
-                " its tasks have been deleted"
-            )
+            subject = f"{pipeline.word} {pipeline.id} ({pipeline.name})"
+            raise TaskDeleted(Notice(f"{subject} was stopped: its tasks have been deleted"))
         yield matches[0]
 
 
@@ -210,7 +209,7 @@ def watch_task(
     """Yield the current state of a task, then each change; None when idle.
 
     Evidence of failed nodes is kept in the local cache.
-    Raises TaskDeleted when the objects of the task are deleted, and TaskFailed when existing nodes
+    Raises TaskDeleted when the objects of the task are deleted, and TaskStopped when existing nodes
     have finished and others have been missing for a while.
     """
     selector = names.selector({names.TASK_ID: task.id})
@@ -253,15 +252,15 @@ class _Grace:
         self._existing = -1
 
     def check(self, task: TaskStatus) -> None:
-        """Raise TaskFailed if nodes have been missing for too long: the task cannot complete."""
+        """Raise TaskStopped if nodes have been missing for too long: the task cannot complete."""
         existing = len(task.nodes) if task.over and not task.finished else -1
         if existing != self._existing:
             self._existing, self._since = existing, monotonic()
         elif existing >= 0 and monotonic() >= self._since + _GRACE_SECONDS:
             ranks = sorted(set(range(task.num_nodes)) - {node.index for node in task.nodes})
-            raise TaskFailed(
-                f"task {task.id} ({task.name}) is {task.note}; not found:"
-                f" {waiting.summarize(list(map(task.workload.title, ranks)))}",
+            lost = waiting.summarize(list(map(task.workload.title, ranks)))
+            raise TaskStopped(
+                Notice(f"task {task.id} ({task.name}) is {record.note(task)}; not found: {lost}"),
                 task.next_step,
             )
 
@@ -289,7 +288,7 @@ def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) 
     )
     if not match:
         message = f"its {task.workload.kind.kind}s have been deleted"
-        raise TaskDeleted(f"task {task.id} ({task.name}) was stopped: {message}")
+        raise TaskDeleted(Notice(f"task {task.id} ({task.name}) was stopped: {message}"))
     (current,) = evidence.fold(session, [match])
     return TaskSnapshot(current, tuple(match.all_pods))
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.words import kinds
+from kubectl_sky.words.names import HISTORY
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
@@ -216,3 +217,13 @@ def test_output_in_forms_of_kubectl_is_accepted_or_names_the_alternative(run: Ru
     code, _, err = run("list", "-o", "go-template={{.items}}")
     assert code == 2
     assert "Go templates are not supported; use -o json | jq, or -o jsonpath=…" in err
+
+
+def test_list_deleted_notes_record_that_cannot_be_read(run: Run, api: FakeCluster) -> None:
+    record = {"id": "aaaaaaa1", "name": "x", "nodes": [], "num_nodes": 1}
+    metadata = {"name": HISTORY}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    api.put(config_map | {"data": {"aaaaaaa1": json.dumps(record)}})
+    code, out, err = run("list", "--deleted", "-A", "--all-users", "-o", "json")
+    assert (code, json.loads(out)["tasks"]) == (0, [])
+    assert "namespace default: 1 record of a deleted task cannot be read\n" in err

@@ -95,6 +95,26 @@ def test_notify_sends_document_when_finished(
     assert "hidden-value" not in json.dumps(document)
 
 
+def test_notify_has_no_words_of_the_program(run: Run, send: Submitter, hook: Hook) -> None:
+    send(TASK)
+    send.cluster.start(JOB)
+    words = "ValueError: cannot log in with token hunter2"
+    send.cluster.finish(JOB, 1, message=words)
+    out = run("wait", ID, "--notify", hook.url)[1]
+    assert words in out, "the reader of the terminal may read logs"
+    (document,) = hook.received
+    assert document["tasks"][0]["note"] == "node-0: exit code 1"
+    assert "hunter2" not in json.dumps(document)
+
+
+def test_notify_says_what_a_rule_says_without_quotes(run: Run, send: Submitter, hook: Hook) -> None:
+    send(TASK)
+    send.cluster.start(JOB)
+    send.cluster.finish(JOB, 1, message="hunter2: CUDA out of memory")
+    run("wait", ID, "--notify", hook.url)
+    assert hook.received[0]["tasks"][0]["note"] == "node-0: exit code 1: out of GPU memory"
+
+
 def test_notify_url_may_come_from_environment(
     run: Run, send: Submitter, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

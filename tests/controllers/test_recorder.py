@@ -27,6 +27,7 @@ WIDE = "name: wide\nnum_nodes: 3\nresources: {accelerators: 'A100:8'}\nrun: 'tru
 CREATE = f"create configmaps {names.HISTORY}"
 PATCH = f"patch configmaps {names.HISTORY}"
 
+WORDS = "token hunter2"
 EMPTY = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": names.HISTORY}}
 STORED = json.dumps(
     {
@@ -73,7 +74,7 @@ def tasks_of(api: FakeCluster, send: Submitter) -> list[TaskStatus]:
 
 
 def deleted(api: FakeCluster) -> list[TaskStatus]:
-    return history.read(api.session(), Scope("default", None))
+    return history.read(api.session(), Scope("default", None)).tasks
 
 
 def test_recorder_records_each_finished_task_once_in_one_request(
@@ -193,7 +194,53 @@ def test_history_reads_records_of_earlier_versions(api: FakeCluster) -> None:
     (task,) = deleted(api)
     assert (task.name, task.user, task.state, task.logs) == ("train", "alice", "failed", "out:logs")
     assert task.note == "node-0: OOMKilled (exit code 137)"
-    assert history.read(api.session(), Scope(None, User("bob"))) == []
+    assert history.read(api.session(), Scope(None, User("bob"))).tasks == []
+
+
+def test_record_has_no_words_of_the_program(api: FakeCluster, send: Submitter) -> None:
+    send(TASK)
+    api.start(f"train-{ID}")
+    api.finish(f"train-{ID}", 1, message=f"ValueError: cannot log in with {WORDS}")
+    (task,) = find.list_tasks(api.session(), Scope("default", None))
+    assert WORDS in task.note
+    history.record(api.session(), "default", [task], 1)
+    assert WORDS not in json.dumps(api.get(kinds.CONFIG_MAP, names.HISTORY))
+    api.remove(kinds.JOB, f"train-{ID}")
+    (shown,) = deleted(api)
+    assert shown.note == "node-0: exit code 1"
+
+
+def test_record_of_earlier_version_loses_words_of_the_program_when_written(
+    api: FakeCluster, send: Submitter
+) -> None:
+    (task,) = tasks_of(api, send)
+    node = json.loads(STORED)["nodes"][0] | {"message": WORDS}
+    old = json.loads(STORED) | {"id": "old00001", "nodes": [node], "causes": {"OOMKilled": WORDS}}
+    api.put(EMPTY | {"data": {"old00001": json.dumps(old)}})
+    assert all(WORDS not in task.note for task in deleted(api))
+    history.record(api.session(), "default", [task], 10)
+    assert sorted(recorded(api)) == sorted(["old00001", ID])
+    assert WORDS not in json.dumps(api.get(kinds.CONFIG_MAP, names.HISTORY))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": []},
+        {"nodes": [{"index": 0}]},
+        {"backend": "unknown"},
+        {"updated_at": 7},
+        {"member": {"id": "p", "title": "p", "stage": 1, "stages": 10**12}},
+    ],
+)
+def test_history_counts_record_that_it_cannot_read(
+    api: FakeCluster, change: dict[str, object]
+) -> None:
+    bad = json.loads(STORED) | change
+    api.put(EMPTY | {"data": {ID: STORED, "aaaaaaa1": json.dumps(bad)}})
+    past = history.read(api.session(), Scope(None, None))
+    assert [task.id for task in past.tasks] == [ID]
+    assert past.notes == ["namespace default: 1 record of a deleted task cannot be read"]
 
 
 def test_history_setting_adds_the_rights_on_one_configmap() -> None:

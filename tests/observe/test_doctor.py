@@ -1,6 +1,7 @@
 """Doctor rules on recorded snapshots of real clusters, and on constructed messages."""
 
 import json
+from collections import defaultdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,13 @@ def test_doctor_unknown_failure_is_reported_beside_known() -> None:
     jobs = (make_job(0, 2), make_job(1, 2))
     found = diagnose(TaskSnapshot(ID, "default", {"Job": jobs, "Pod": pods}), RULES)
     assert {finding.rule for finding in found} == {"image-name", "failed"}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_rule_notice_quotes_no_message(rule: Rule) -> None:
+    words = defaultdict(lambda: "hunter2", id=ID, namespace="default", end="exit code 1", code="1")
+    notice = rule.notice(words)
+    assert notice and "hunter2" not in notice
 
 
 @given(st.text(), st.sampled_from(RULES), st.text())

@@ -32,6 +32,7 @@ class Api:
         self.objects: dict[str, Json] = {}
         self.writes: list[str] = []
         self.events: list[str] = []
+        self.messages: list[str] = []  # of the events
         self.unserved: set[str] = set()
         self.absent: set[str] = set()  # paths that cannot be changed
         self.mutate: Callable[[Json], None] = lambda item: None
@@ -51,6 +52,7 @@ class Api:
     ) -> Json:
         if path.endswith("/events"):
             self.events.append(body["reason"])
+            self.messages.append(body["message"])
             return {}
         if any(plural in path for plural in self.unserved):
             raise NotServed("the cluster does not serve rayservices.ray.io (ray.io/v1)")
@@ -172,6 +174,7 @@ def test_round_refused_service_is_not_announced_as_created(rounds: Rounds) -> No
     rounds.run()
     assert rounds.api.condition("Applied") == "Refused"
     assert rounds.api.events == ["Refused"]
+    assert rounds.api.messages == ["Applied is False: the conditions of the graph say why"]
 
 
 def test_round_field_changed_by_admission_is_written_once(rounds: Rounds) -> None:

@@ -20,7 +20,7 @@ from kubectl_sky.submitting import render as rendering
 from kubectl_sky.submitting import submit as submission
 from kubectl_sky.tasks import history
 from kubectl_sky.tasks.find import Scope, list_tasks
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import put_warning
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -573,3 +573,14 @@ def test_list_deleted_pages_finished_tasks_whose_objects_are_gone(
     assert {task["task_id"] for task in tasks} == set(ids[:2])
     assert second["next"] is None
     assert all(before[task["task_id"]] == task for task in tasks)
+
+
+def test_list_deleted_notes_records_that_cannot_be_read(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    map_type = {"apiVersion": "v1", "kind": "ConfigMap"}
+    record = {"id": "aaaaaaa1", "nodes": [], "num_nodes": 1}
+    cluster.put(map_type | {"metadata": {"name": names.HISTORY}, "data": {"a": json.dumps(record)}})
+    answer = alice.get("/tasks?deleted=true").json()
+    assert answer["tasks"] == []
+    assert answer["notes"] == ["namespace default: 1 record of a deleted task cannot be read"]
