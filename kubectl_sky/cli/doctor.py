@@ -60,7 +60,11 @@ def _extras(
     help="Add rare rights to --role. clean: list Secrets; cluster: read nodes, storage classes"
     " and queues, by a ClusterRole; serve: run services (default: none).",
 )
-@click.option("--share", is_flag=True, help="Print all that a ticket about TASK needs: Markdown.")
+@click.option(
+    "--share",
+    is_flag=True,
+    help="Print all that a ticket about TASK needs: Markdown, with secrets masked.",
+)
 @options.output("json", "yaml")
 def command(
     task: str | None,
@@ -96,13 +100,13 @@ def command(
     if isinstance(match, PipelineStatus):
         output.note(match.heading(match.current))
         match = match.current
-    verdict = doctor.diagnose(session, match)
-    text = output.data(verdict.as_json(), form) if form else format_verdict(verdict)
     if flags["share"]:
         from kubectl_sky.cli import share
 
-        text = share.report(session, match, text)
-    output.out(text)
+        output.out(share.report(session, match, format_verdict))
+        return 0
+    verdict = doctor.diagnose(session, match)
+    output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
     return 0
 
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
+from kubectl_sky.observe import record
 from kubectl_sky.observe.failure import last_error
 from kubectl_sky.observe.findings import BEING_DELETED, Cause, Rule, Stage, diagnose, find_cause
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
@@ -24,6 +25,17 @@ from kubectl_sky.workloads.workload import STOPPED
 
 RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
 _NOT_STARTED = (*SCHEDULING, *VOLUMES, *IMAGE, *START)
+_WORDLESS = (  # sources that quote the cluster, and no program
+    SignalSource.WORKLOAD,
+    SignalSource.WORKLOAD_EVENT,
+    SignalSource.SCHEDULER,
+    SignalSource.RANKS,
+    SignalSource.NODE,
+    SignalSource.CLAIM,
+    SignalSource.BARRIER,
+    SignalSource.QUEUE,
+    SignalSource.GANG,
+)
 _LOGGED = tuple(rule for rule in RUN if rule.source is SignalSource.LOG)
 
 
@@ -73,6 +85,15 @@ class Diagnosis(Part, frozen=True):
     def headline(self) -> str:
         state = "failed" if self.task.state is State.FAILED else f"is {self.task.state}"
         return f"task/{self.task.id} ({self.task.name}) {state}: {self.summary}"
+
+    @property
+    def without_words(self) -> "Diagnosis":
+        """The same for those who may not read logs: it quotes no program."""
+        told = (
+            it if it.source in _WORDLESS else replace(it, what=it.notice, headline=it.notice)
+            for it in self.findings
+        )
+        return replace(self, task=record.of(self.task).status, findings=tuple(told))
 
     @property
     def document(self) -> DiagnosisDocument:

@@ -11,7 +11,7 @@ from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
-from kubectl_sky.observe import capacity, ownership, queues, volumes
+from kubectl_sky.observe import capacity, masks, ownership, queues, volumes
 from kubectl_sky.observe.deletion import is_terminating
 from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import State
@@ -32,13 +32,17 @@ _LOG_LINES = 20  # log lines that a verdict may quote
 _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
 
 
-def diagnose(session: Session, task: TaskStatus) -> Diagnosis:
+Mask = Callable[[str], str]
+
+
+def diagnose(session: Session, task: TaskStatus, mask: Mask | None = None) -> Diagnosis:
     """Diagnose a task from its objects, events, cluster nodes, last log lines and running nodes.
 
-    The state and the causes are read from the same objects.
+    The state and the causes are read from the same objects. `mask` changes each log and each
+    message before a part of it is quoted.
     """
-    state, unread = snapshot(session, task)
-    current = state.task or task
+    state, unread = snapshot(session, task, mask)
+    current = state.task or (masks.of_task(task, mask) if mask else task)
     lost = _why_lost(session, current)
     state = replace(state, now=session.now(), activity=ranks.read(session, current), lost=lost)
     diagnosis = judge(current, state, unread)
@@ -85,7 +89,9 @@ def why_failed(session: Session, task: TaskStatus) -> Cause | None:
     return None if cause is None or cause.mere else cause
 
 
-def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[str, ...]]:
+def snapshot(
+    session: Session, task: TaskStatus, mask: Mask | None = None
+) -> tuple[TaskSnapshot, tuple[str, ...]]:
     """Return the objects related to a task, and the kinds that the user cannot read."""
     namespace, reads = task.namespace, _reads(session, task)
     lists = parallel.map_parallel(_list_if_allowed, reads.values(), len(reads))
@@ -100,6 +106,8 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
         }
         unread = tuple(kind for kind in unread if optional.get(kind, "") in groups)
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
+    if mask:
+        items = {kind: tuple(masks.of_messages(list(it), mask)) for kind, it in items.items()}
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     items |= _devices(session, namespace, items)
@@ -113,6 +121,9 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in uses}
     items[kinds.PVC.kind] = tuple(item for item in claims if item["metadata"]["name"] in mounted)
     logs = _logs(session, current or task)
+    if mask:
+        current = current and masks.of_task(current, mask)  # what evidence has added
+        logs = {rank: masks.of_lines(lines, mask) for rank, lines in logs.items()}
     deletions = _deletions(session, namespace, items[kinds.PVC.kind])
     now = session.now()
     state = TaskSnapshot(task.id, namespace, items, logs, current, deletions, own_volumes, now)

@@ -24,16 +24,22 @@ def references(workloads: Sequence[Object]) -> list[tuple[Kind, str]]:
     return list(dict.fromkeys(_references([template["spec"] for template in templates])))
 
 
-def _references(value: object) -> Iterator[tuple[Kind, str]]:
+def list_secrets(workloads: Sequence[Object]) -> list[str]:
+    """Return the names of the Secrets that pods of workloads read, also of optional ones."""
+    found = _references(list(workloads), optional=True)
+    return list(dict.fromkeys(name for kind, name in found if kind is kinds.SECRET))
+
+
+def _references(value: object, *, optional: bool = False) -> Iterator[tuple[Kind, str]]:
     if isinstance(value, list):
         for item in value:
-            yield from _references(item)
+            yield from _references(item, optional=optional)
     if not isinstance(value, dict):
         return
     for key, item in value.items():
         kind, names = _FIELDS.get(key, (None, ()))
         if kind and isinstance(item, dict):
-            if not item.get("optional"):
+            if optional or not item.get("optional"):
                 yield from ((kind, str(item[name])) for name in names if item.get(name))
         else:
-            yield from _references(item)
+            yield from _references(item, optional=optional)
