@@ -30,7 +30,6 @@ _WORDLESS = (  # sources that quote the cluster, and no program
     SignalSource.WORKLOAD_EVENT,
     SignalSource.SCHEDULER,
     SignalSource.RANKS,
-    SignalSource.NODE,
     SignalSource.CLAIM,
     SignalSource.BARRIER,
     SignalSource.QUEUE,
