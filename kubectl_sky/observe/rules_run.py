@@ -224,6 +224,23 @@ RUN: tuple[Rule, ...] = (
         f"set a limit of 1 or more with {_RAY_SIZE}",
     ),
     _gone(
+        "evicted-own-volume",
+        "Evicted|TerminationByKubelet",
+        r'(?i)usage of emptydir volume "(?P<volume>[^"]+)" exceeds the limit "(?P<limit>[^"]+)"',
+        'evicted: its volume "{volume}" has more than its limit of {limit}',
+        "write less to it, or set a larger sizeLimit with config.kubernetes.pod_config;"
+        " a restart ends the same way",
+    ),
+    _gone(
+        "evicted-own-disk",
+        "Evicted|TerminationByKubelet",
+        r"(?:ephemeral local storage usage exceeds|exceeded its local ephemeral storage limit)"
+        r"[^0-9]*(?P<limit>[0-9.]+[A-Za-z]*)?",
+        "evicted: it wrote more to the local disk than its limit| {limit}",
+        "request more with resources.disk_size, or write large data to a volume;"
+        " a restart ends the same way",
+    ),
+    _gone(
         "evicted-disk",
         "Evicted|TerminationByKubelet",
         r"ephemeral[- ](?:local )?storage|DiskPressure|emptyDir",
@@ -242,6 +259,31 @@ RUN: tuple[Rule, ...] = (
         "Evicted|EvictionByEvictionAPI|TerminationByKubelet",
         "",
         "evicted from its cluster node|: {message}",
+    ),
+    Rule(
+        "rejected-affinity",
+        Stage.START,
+        SignalSource.POD,
+        "the cluster node refused the pod before it ran: its labels or NUMA layout do not fit"
+        "|: {message}",
+        "submit the task again; ask a cluster admin if it happens again",
+        reason="NodeAffinity|TopologyAffinityError|NodeSelectorMismatching",
+    ),
+    Rule(
+        "rejected-devices",
+        Stage.START,
+        SignalSource.POD,
+        "the cluster node refused the pod before it ran: its devices do not work|: {message}",
+        "submit the task again with --exclude-node; ask a cluster admin to look at its devices",
+        reason="UnexpectedAdmissionError",
+    ),
+    Rule(
+        "rejected-full",
+        Stage.START,
+        SignalSource.POD,
+        "the cluster node refused the pod before it ran: it has no room|: {message}",
+        "submit the task again",
+        reason=r"OutOf\S+|UnexpectedPredicateFailureType|PodResizeInfeasible",
     ),
     _gone(
         "cluster-node-lost",

@@ -1,7 +1,12 @@
 """Explain why a node's container does not start: volumes, image, configuration."""
 
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
 from kubectl_sky.observe.findings import Rule, Stage
-from kubectl_sky.observe.signals import SignalSource
+from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
+from kubectl_sky.words import names
 
 _PULL = "ErrImagePull|ImagePullBackOff|RegistryUnavailable"
 _CONFIG = "CreateContainerConfigError"
@@ -108,10 +113,32 @@ VOLUMES: tuple[Rule, ...] = (
 
 
 def _image(name: str, message: str, what: str, then: str, reason: str = _PULL) -> Rule:
-    return Rule(name, Stage.IMAGE, SignalSource.WAITING, what, then, reason=reason, message=message)
+    return Rule(
+        name,
+        Stage.IMAGE,
+        SignalSource.WAITING,
+        what,
+        then,
+        reason=reason,
+        message=message,
+        detail=_image_of_pod,
+    )
 
 
-_WHICH = r'^(?:.*?image "(?P<image>[^"]+)")?.*'
+def _image_of_pod(
+    snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the image, which not each message quotes: then that of the main container."""
+    if image := groups.get("image"):
+        return {"image": image}
+    pod = next((snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods), {})
+    containers = pod.get("spec", {}).get("containers") or ()
+    images = {item.get("name"): item.get("image", "") for item in containers}
+    return {"image": images.get(names.CONTAINER) or next(iter(images.values()), "")}
+
+
+# The order matters: a text that says more stands before one that is a part of others.
+_WHICH = r'^(?:.*?image "(?P<image>[^"]+)")?.*?'
 IMAGE: tuple[Rule, ...] = (
     _image(
         "image-name",
@@ -128,47 +155,103 @@ IMAGE: tuple[Rule, ...] = (
         "ErrImageNeverPull",
     ),
     _image(
+        "image-unsigned",
+        _WHICH + r"(?P<why>(?:[Ss]ource image rejected|[Ss]ignature|.*signature).*)",
+        'the cluster node accepts signed images only, and refuses image "{image}"|: {why}',
+        "sign the image, or ask a cluster admin which images are allowed",
+        f"{_PULL}|SignatureValidationFailed",
+    ),
+    _image(
         "image-rate",
-        _WHICH + r"(?:toomanyrequests|rate limit|429)",
+        _WHICH + r"(?:toomanyrequests|rate limit|\b429\b|too many requests)",
         'registry rate limit reached for image "{image}"',
         "log in with SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER, or use a mirror",
     ),
     _image(
-        "image-access",
-        _WHICH + r"(?:unauthorized|denied|authorization failed|authentication required|403|401)",
-        'no permission to pull image "{image}"',
-        "check the name; for a private image set SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER",
-    ),
-    _image(
-        "image-missing",
-        _WHICH + r"(?:: not found|manifest unknown|NotFound|does not exist)",
-        'image "{image}" not found in the registry',
-        "check name and tag in resources.image_id or --image",
-    ),
-    _image(
-        "image-platform",
-        _WHICH + r"no match for platform",
-        'image "{image}" does not support the CPU architecture of the cluster node',
-        "use a multi-platform image, or other cluster nodes",
+        "image-queue",
+        _WHICH + r"pull QPS exceeded",
+        'the cluster node pulls many images; image "{image}" waits',
+        "wait: the kubelet tries again",
     ),
     _image(
         "image-space",
-        _WHICH + r"no space left on device",
+        _WHICH + r"(?:no space left on device|disk quota exceeded)",
         'the disk of the cluster node is full||; cannot pull image "{image}"',
         "ask a cluster admin, or use a smaller image",
     ),
     _image(
+        "image-platform",
+        _WHICH + r"(?:no match for platform|no matching manifest for|no image found in .*for arch"
+        r"|does not match the specified platform|image operating system \S+ cannot be used)",
+        'image "{image}" does not support the platform of the cluster node||: its CPU architecture'
+        " or operating system",
+        "use a multi-platform image, or other cluster nodes",
+    ),
+    _image(
+        "image-format",
+        _WHICH + r"(?:schema ?1|manifest\.v1\+|[Mm]edia type .*(?:no longer|not) supported"
+        r"|unsupported (?:MIME|media) ?type|mediaType in manifest)",
+        'image "{image}" has a format that the container runtime does not support',
+        "build and push it again with a current tool",
+    ),
+    _image(
+        "registry-untrusted",
+        _WHICH + r"(?P<why>x509: certificate.*|certificate (?:signed by|has expired|is valid).*"
+        r"|tls: failed to verify certificate.*|self[- ]signed certificate.*|x509: .*)",
+        'the cluster node does not trust the registry of image "{image}"|: {why}',
+        "ask a cluster admin to add the registry's CA to the container runtime, or to renew it",
+    ),
+    _image(
+        "registry-http",
+        _WHICH + r"server gave HTTP response to HTTPS client",
+        'the registry of image "{image}" has no TLS, and the container runtime requires it',
+        "use a registry with TLS, or ask a cluster admin to allow this one without",
+    ),
+    _image(
+        "image-access",
+        _WHICH + r"(?:unauthorized|denied|authorization failed|authentication required"
+        r"|no basic auth credentials|insufficient_scope|authorization token has expired"
+        r"|\b403\b|\b401\b|[Ff]orbidden|failed to fetch (?:oauth|anonymous) token)",
+        'no permission to pull image "{image}"||, or it does not exist',
+        "check the name; for a private image set SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER",
+    ),
+    _image(
         "registry-unreachable",
-        _WHICH + r"(?P<why>no such host|connection refused|i/o timeout|x509[^\"]*|TLS handshake"
-        r"|network is unreachable|server misbehaving|deadline exceeded|EOF)",
+        _WHICH + r"(?P<why>no such host|connection refused|connection reset by peer|i/o timeout"
+        r"|TLS handshake timeout|no route to host|network is unreachable|server misbehaving"
+        r"|proxyconnect tcp[^\"]*|connect: connection timed out|Client\.Timeout[^\"]*"
+        r"|deadline exceeded|unexpected EOF|EOF)",
         'the cluster node cannot reach the registry of image "{image}"|: {why}',
-        "check the name, or ask a cluster admin",
+        "check the registry's name; the kubelet tries again; ask a cluster admin if it stays so",
+    ),
+    _image(
+        "registry-failed",
+        _WHICH + r"(?P<why>(?:unexpected status\S*.*|received unexpected HTTP status: )?\b50[0-9]\b"
+        r"[^\"]*|RegistryUnavailable)",
+        'the registry of image "{image}" fails|: {why}',
+        "wait: the kubelet tries again; see the status of the registry",
+    ),
+    _image(
+        "image-damaged",
+        _WHICH + r"(?P<why>failed to extract layer.*|failed to register layer.*"
+        r"|(?:unexpected|failed) (?:commit digest|size validation|digest).*"
+        r"|invalid tar header.*|archive/tar.*|filesystem layer verification failed.*)",
+        'image "{image}" cannot be unpacked on the cluster node|: {why}',
+        "push the image again; if only one cluster node has it, add --exclude-node",
+    ),
+    _image(
+        "image-missing",
+        _WHICH + r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown"
+        r"|not found: does not exist|repository \S+ not found|[Nn]o such image)",
+        'image "{image}" not found in the registry',
+        "check name and tag in resources.image_id or --image",
     ),
     _image(
         "image-failed",
         _WHICH,
         'pulling image "{image}" failed|: {message}',
         "check resources.image_id or --image",
+        f"{_PULL}|SignatureValidationFailed|ImageInspectError",
     ),
 )
 
@@ -179,6 +262,41 @@ def _config(name: str, reason: str, message: str, what: str, then: str) -> Rule:
 
 def _ended(name: str, message: str, what: str, then: str) -> Rule:
     return Rule(name, Stage.START, SignalSource.ENDED, what, then, reason=_START, message=message)
+
+
+def _starts(name: str, message: str, what: str, then: str) -> tuple[Rule, Rule]:
+    """Return the rules of a text of the container runtime: while it tries again, and at the end."""
+    rule = Rule(
+        name,
+        Stage.START,
+        SignalSource.ENDED,
+        what,
+        then,
+        reason=_START,
+        message=message,
+        detail=_host,
+    )
+    return rule, replace(rule, source=SignalSource.WAITING, reason=f"{_START}|{_CONFIG}")
+
+
+def _host(snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the cluster node of the first affected node."""
+    pods = (snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods)
+    hosts = (pod.get("spec", {}).get("nodeName") for pod in pods)
+    return {"host": next(filter(None, hosts), "HOST")}
+
+
+def _sandbox(name: str, message: str, what: str, then: str) -> Rule:
+    return Rule(
+        name,
+        Stage.START,
+        SignalSource.POD_EVENT,
+        what,
+        then,
+        reason="FailedCreatePodSandBox|NetworkNotReady",
+        message=message,
+        detail=_host,
+    )
 
 
 START: tuple[Rule, ...] = (
@@ -197,11 +315,78 @@ START: tuple[Rule, ...] = (
         "see `kubectl describe {kind} -n {namespace}`",
     ),
     _config(
+        "runs-as-named-user",
+        _CONFIG,
+        r"non-numeric user \((?P<user>[^)]*)\)",
+        'the image runs as the user "{user}", and runAsNonRoot of the pod requires a number',
+        "set runAsUser to the number of that user with config.kubernetes.pod_config",
+    ),
+    _config(
+        "runs-as-user-0",
+        _CONFIG,
+        r"runAsUser breaks non-root policy",
+        "the pod sets runAsUser 0 and runAsNonRoot",
+        "remove one of them from config.kubernetes.pod_config",
+    ),
+    _config(
         "runs-as-root",
         _CONFIG,
         r"runAsNonRoot",
         "the image runs as root, and the pod requires runAsNonRoot",
         "set runAsUser with config.kubernetes.pod_config, or use another image",
+    ),
+    _config(
+        "sub-path",
+        f"{_CONFIG}|{_START}",
+        r"subPath",
+        "a subPath of a volume cannot be used|: {message}",
+        "create the folder on the volume first, or correct the path",
+    ),
+    *_starts(
+        "gpu-driver",
+        r"(?P<why>driver/library version mismatch|nvidia-container-cli: initialization error"
+        r"(?!.*unsatisfied).*|nvml error.*|failed to initialize NVML.*|Driver Not Loaded"
+        r"|driver rpc error.*|load library failed: libnvidia\S*.*)",
+        "the GPU driver of the cluster node does not work|: {why}",
+        "submit it with --exclude-node {host}; ask a cluster admin to restart that cluster node",
+    ),
+    *_starts(
+        "gpu-cuda",
+        r"unsatisfied condition: (?P<needs>cuda ?>=? ?\S+?)[,\s]*(?:please|$|:|\Z|\")",
+        "the image needs {needs}, which is newer than the driver of the cluster node",
+        "use an image for an older CUDA, or cluster nodes with a newer driver",
+    ),
+    *_starts(
+        "gpu-device",
+        r"(?P<why>device error: [^\"]*unknown device|unknown device|no NVIDIA devices? found[^\"]*"
+        r"|could not select device driver[^\"]*|unresolvable CDI devices \S+"
+        r"|failed to inject CDI devices[^\"]*|no such file or directory: /dev/nvidia\S*)",
+        "a GPU of the cluster node is gone or unknown to the container runtime|: {why}",
+        "submit it with --exclude-node {host}; ask a cluster admin to look at that cluster node",
+    ),
+    *_starts(
+        "memory-to-start",
+        r"OOM-killed|container init was OOM|memory limit too low",
+        "the memory limit is too small for the container to start",
+        "request more with resources.memory or --memory",
+    ),
+    *_starts(
+        "folder-missing",
+        r'chdir to cwd \("(?P<folder>[^"]*)"\)[^:]*: (?P<why>[^:"]*)',
+        'the working directory "{folder}" of the image cannot be used|: {why}',
+        "correct workingDir in config.kubernetes.pod_config, or the image's WORKDIR",
+    ),
+    *_starts(
+        "program-refused",
+        r'exec: "(?P<program>[^"]+)": permission denied',
+        '{about} cannot start: "{program}" is not executable for its user',
+        "make it executable in the image, or set runAsUser",
+    ),
+    *_starts(
+        "runtime-slow",
+        r"context deadline exceeded|operation timeout|name .*is reserved for",
+        "the container runtime of the cluster node is slow or restarts|: {message}",
+        "wait: the kubelet tries again; if it stays so, add --exclude-node {host}",
     ),
     _ended(
         "shell-missing",
@@ -218,7 +403,7 @@ START: tuple[Rule, ...] = (
     _ended(
         "program-format",
         r"exec format error",
-        "the image does not support the CPU architecture of the cluster node",
+        "the image, or a program in it, is for another CPU architecture than the cluster node's",
         "use an image for that platform",
     ),
     _ended(
@@ -234,13 +419,41 @@ START: tuple[Rule, ...] = (
         "the container cannot start|: {message}",
         "check the image and config.kubernetes.pod_config",
     ),
+    _sandbox(
+        "runtime-missing",
+        r'no runtime for "(?P<handler>[^"]+)" is configured|RuntimeHandler "(?P<other>[^"]+)"',
+        'the cluster node has no container runtime "{handler}{other}"||, of a RuntimeClass',
+        "ask a cluster admin to install it, or remove runtimeClassName from pod_config",
+    ),
+    _sandbox(
+        "pod-addresses",
+        r"no (?:IP addresses|addresses|free IP|more IPs?)[^:]*available|no IP addresses"
+        r"|failed to assign an IP address|InsufficientCidrBlocks|range is full|No available IP"
+        r"|no available IPs?|all .*addresses .*(?:in use|allocated)",
+        "the network of the cluster node has no free address for the pod|: {message}",
+        "ask a cluster admin, or add --exclude-node {host}",
+    ),
+    _sandbox(
+        "network-not-ready",
+        r"cni plugin not initialized|cni config uninitialized|network plugin is not ready"
+        r"|NetworkPluginNotReady|stat /var/lib/calico/nodename|no networks found in /etc/cni"
+        r"|cilium.*(?:connection refused|no such file)|connect: connection refused",
+        "the network of the cluster node is not ready|: {message}",
+        "wait; if it stays so, add --exclude-node {host} and ask a cluster admin",
+    ),
+    _sandbox(
+        "sandbox-image",
+        r'failed to (?:get sandbox image|pull image) "(?P<image>[^"]+)"',
+        'the cluster node cannot pull its own image "{image}"|: {message}',
+        "ask a cluster admin: pods cannot start on that cluster node",
+    ),
     Rule(
         "sandbox-failed",
         Stage.START,
         SignalSource.POD_EVENT,
         "the cluster node cannot create the pod's sandbox or network|: {message}",
         "ask a cluster admin",
-        reason="FailedCreatePodSandBox",
+        reason="FailedCreatePodSandBox|NetworkNotReady",
     ),
     Rule(
         "cluster-node-not-ready",

@@ -238,7 +238,7 @@ SAID = (
     Said("process-out-of-memory", "", "one of its processes", "OOMKilled 0"),
     Said(
         "evicted-disk",
-        "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
+        "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi.",
         "local disk",
         "Evicted",
     ),

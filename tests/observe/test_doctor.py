@@ -29,6 +29,7 @@ from tests.builders import (
     terminated,
 )
 from tests.observe.said import SAID, Said, make_snapshot
+from tests.observe.test_cluster_messages import TEXTS
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
 
 Json = dict[str, Any]
@@ -73,9 +74,10 @@ def test_doctor_recorded_snapshot_has_expected_finding(trouble: Trouble | Refusa
 
 def test_doctor_rules_are_all_tested() -> None:
     tried = {trouble.rule for trouble in TROUBLES} | {said.rule for said in SAID}
+    tried |= {text.rule for text in TEXTS}
     tried |= {"gang-incomplete"}  # below
     assert {rule.name for rule in RULES} == tried
-    assert len({rule.name for rule in RULES}) == len(RULES) >= 30
+    assert len({(rule.name, rule.source) for rule in RULES}) == len(RULES) >= 30
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said.rule)
