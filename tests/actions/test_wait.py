@@ -78,7 +78,7 @@ def test_wait_in_a_pipe_reports_stages_as_submit_does(api: FakeCluster, send: Su
     ui.on = {"pending": lambda: api.finish(JOB)}
     (finished,) = wait(api, ui, timeout=60)
     assert finished.state == "completed"
-    assert ui.texts == ['train: pending: pulling image "" failed: not found', ""]
+    assert ui.texts == ['train: pending: pulling image "python:3.13-slim" failed: not found', ""]
 
 
 def test_wait_in_a_pipe_is_silent_about_quick_starts_and_runs(
