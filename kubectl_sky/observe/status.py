@@ -314,7 +314,10 @@ class TaskStatus(Part, frozen=True, dict=True):
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
             prefix = failed_count if self.workload.independent_nodes else ""
             cause = f": {text}" if (text := self.causes.get(failure.reason)) else ""
-            return f"{prefix}{failure.name}: {failure.end}{self._again(' after ')}{cause}"
+            together = self.workload.restarts_all_nodes
+            restarts = _count_restarts(self.restarts if together else failure.restarts)
+            after = f" after {restarts}" if restarts else ""
+            return f"{prefix}{failure.name}: {failure.end}{after}{cause}"
         if self.incomplete and not self.deletion.since:
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"
@@ -324,7 +327,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             waits = f"{lacking.name}: waits for files"
             return "; ".join(filter(None, (waits, lacking.message)))
         if not waiting:
-            return self._again()
+            return _count_restarts(self.restarts)
         if self.predecessor:
             return f"suspended until {self.predecessor} has succeeded"
         if self.member and self.member.suspended and self.suspended:
@@ -347,10 +350,10 @@ class TaskStatus(Part, frozen=True, dict=True):
         silent = f": {node.message}" if node.reason == TERMINATING and node.message else ""
         return self.causes.get(node.reason) or f"{node.reason}{silent}"
 
-    def _again(self, before: str = "") -> str:
-        """Return `2 restarts`; empty without restarts."""
-        plural = "s" if self.restarts > 1 else ""
-        return f"{before}{self.restarts} restart{plural}" if self.restarts else ""
+
+def _count_restarts(count: int) -> str:
+    """Return `2 restarts`; empty without restarts."""
+    return f"{count} restart{'s' if count > 1 else ''}" if count else ""
 
 
 def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:

@@ -126,6 +126,8 @@ def _pod_spec(spec: Mapping[str, Data]) -> Mapping[str, Data]:
         spec["containers"] = [_container(container) for container in spec["containers"]]
     if spec.get("serviceAccountName") and spec.get("automountServiceAccountToken") is None:
         spec["automountServiceAccountToken"] = True  # an account is useless without its token
+    if spec.get("hostNetwork") and spec.get("dnsPolicy") is None:
+        spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # else no node finds another by its name
     return spec
 
 

@@ -297,6 +297,17 @@ def test_task_note_counts_restarts() -> None:
     assert fold([job], pods).note == "node-0: exit code 1 after 1 restart"
 
 
+def test_task_note_counts_the_restarts_of_the_node_that_it_names() -> None:
+    jobs = [make_job(rank, 2, end="Failed" if rank == 0 else "") for rank in range(2)]
+    jobs[0]["status"]["failed"] = 2
+    jobs[1]["status"] |= {"failed": 2, "active": 1}
+    for job in jobs:
+        job["spec"] = {"backoffLimit": 3}
+    task = fold(jobs, [make_pod(0, "Failed", terminated(7)), make_pod(1, "Running")])
+    assert [node.restarts for node in task.nodes] == [1, 2]
+    assert task.note == "node-0: exit code 7 after 1 restart"
+
+
 def test_task_update_time_is_that_of_its_last_change() -> None:
     pods = [make_pod(state=terminated(0, at="2026-01-01T00:05:00Z"))]
     assert fold([make_job()], pods).updated_at == "2026-01-01T00:05:00Z"

@@ -216,3 +216,10 @@ def test_merged_random_maps_are_stable_and_inputs_unchanged(base: Json, patch: J
 @given(st.recursive(VALUES, lambda inner: st.dictionaries(st.text(max_size=6), inner, max_size=3)))
 def test_writer_random_value_is_read_back_equal(value: Any) -> None:
     assert yaml.safe_load(writer.document(value)) == value
+
+
+def test_pod_on_the_hosts_network_uses_the_dns_of_the_cluster() -> None:
+    spec = pod_of({"spec": {"hostNetwork": True}})["spec"]
+    assert spec["dnsPolicy"] == "ClusterFirstWithHostNet"
+    spec = pod_of({"spec": {"hostNetwork": True, "dnsPolicy": "None"}})["spec"]
+    assert spec["dnsPolicy"] == "None"
