@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run a command as on a machine with Python alone: no Go, Node or cluster tool, and an empty home.
 set -eu
-folder=$(mktemp -d)
+folder=$(mktemp -d "$PWD/.venv/bare.XXXXXX") # pods of the practice cluster have a /tmp of their own
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/bin" "$folder/home"
 
