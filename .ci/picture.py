@@ -108,7 +108,7 @@ SCENES = {
     ),
     "terminal-ticket": Scene(
         {"eval.yaml": EVAL},
-        ["kubectl sky doctor eval --share"],
+        ["kubectl sky doctor eval --share | head -n 39"],
         before=["kubectl sky submit eval.yaml --detach"],
         practice=["--nodes", "2", "--gpus", "A100:8"],
     ),
