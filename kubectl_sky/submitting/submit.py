@@ -12,6 +12,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import (
+    ClusterError,
     Interrupted,
     InvalidFiles,
     SkyError,
@@ -131,7 +132,8 @@ def submit_file(
                 ui,
             )
         elif options.follow:
-            follow(file.session, submitted.target, file.log_request, ui)
+            with _explain_unfollowed(submitted):
+                follow(file.session, submitted.target, file.log_request, ui)
         else:
             note_next_steps(file.session, submitted.id, file.decision, ui.note)
 
@@ -373,6 +375,18 @@ def _explain(sent: Sequence[_Sent], ui: UI) -> Iterator[None]:
     except (Interrupted, KeyboardInterrupt):
         ui.notes(how_to_continue(item.submitted) for item in sent if item.uploads.items)
         raise
+
+
+@contextmanager
+def _explain_unfollowed(submitted: Submitted) -> Iterator[None]:
+    """If the cluster ends the following, say that the task goes on."""
+    try:
+        yield
+    except ClusterError as error:
+        title = f"{submitted.decision.word} {submitted.id}"
+        raise type(error)(
+            f"{title} was submitted and goes on, but cannot be followed: {error.what}", error.hint
+        ) from None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
+from kubectl_sky.errors import Forbidden, Interrupted, SkyError, TaskFailed
 from kubectl_sky.tasks import find, pending
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.follow import follow
@@ -38,6 +38,18 @@ def test_follow_interrupted_leaves_task_running(api: FakeCluster, send: Submitte
     with pytest.raises(Interrupted, match=f"interrupted; task {ID} goes on"):
         send(HELLO, follow=True)
     assert api.names() == [f"configmaps {JOB}", f"jobs {JOB}", f"pods {JOB}-0"]
+
+
+def test_follow_without_right_to_watch_says_that_the_task_goes_on(
+    api: FakeCluster, send: Submitter
+) -> None:
+    api.forbidden.add("watch jobs")
+    with pytest.raises(Forbidden) as caught:
+        send(HELLO, follow=True)
+    assert caught.value.what.startswith(
+        f"task {ID} was submitted and goes on, but cannot be followed: forbidden: "
+    )
+    assert f"jobs {JOB}" in api.names()
 
 
 def test_follow_failed_task_reports_exit_code(api: FakeCluster, send: Submitter) -> None:
