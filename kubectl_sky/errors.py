@@ -9,6 +9,7 @@
     │  └─ InUse                 running tasks use the object
     ├─ ClusterError          3  the cluster refused, failed or did not answer
     │  ├─ NotFound              the object does not exist
+    │  │  └─ NoEarlierLog          the container has not run before, or its log was deleted
     │  ├─ NotServed             the cluster does not serve this kind
     │  │  └─ Outdated              the cluster serves only other versions of this kind
     │  ├─ Unauthorized          the credentials are missing, wrong or expired
@@ -17,6 +18,7 @@
     │  ├─ Refused               admission denies the request: quota, limits, policy, webhook
     │  ├─ Conflict              the object was changed by another client, or already exists
     │  ├─ Unreachable           the API server does not answer
+    │  │  └─ Unprocessed           the request had no effect: it may be sent again
     │  ├─ TimedOut              a program in a pod did not finish in time
     │  └─ Expired               the resource version of a watch is too old (410): list again
     ├─ TaskFailed            4  the task itself failed
@@ -26,8 +28,8 @@
 Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,6 +54,7 @@ class SkyError(Exception):
         self.what = what
         self.hint = hint
         self.problems: tuple[Problem, ...] = ()  # of files, with their positions
+        self.remaining: Sequence[Mapping[str, Any]] = ()  # objects that may still exist
 
     @property
     def message(self) -> str:
@@ -154,6 +157,10 @@ class NotFound(ClusterError):
     """The object does not exist."""
 
 
+class NoEarlierLog(NotFound):
+    """A container was not restarted, or the log of its earlier run was deleted."""
+
+
 class NotServed(ClusterError):
     """The cluster does not serve this kind: the add-on that has it is not installed."""
 
@@ -188,6 +195,14 @@ class Conflict(ClusterError):
 
 class Unreachable(ClusterError):
     """The API server does not answer, or the connection was lost."""
+
+
+class Unprocessed(Unreachable):
+    """The request had no effect, so that any may be sent again, for `seconds`; None for longer."""
+
+    def __init__(self, what: str, hint: str = "", seconds: float | None = None) -> None:
+        super().__init__(what, hint)
+        self.seconds = seconds
 
 
 class TimedOut(ClusterError):

@@ -11,14 +11,14 @@ from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
-    ClusterError,
+    Conflict,
     Forbidden,
     InUse,
     InvalidFiles,
     NameTaken,
     Problem,
+    SkyError,
     UnknownName,
-    Unreachable,
     UserError,
     did_you_mean,
 )
@@ -87,20 +87,28 @@ def created(
             with suppress(NameTaken):  # another file of the same submit has created it
                 new.append(create(session, user, name, names.new_id(), storage, name))
         yield
-    except BaseException:
+    except BaseException as error:
         for volume in new:
-            delete(session, volume)
+            try:
+                delete(session, volume)
+            except SkyError:
+                if isinstance(error, SkyError):
+                    error.what += f"; volume {volume.id} ({volume.name}) could not be deleted"
         raise
 
 
 def _describe_created(session: Session, manifest: Json) -> Json:
-    """Create a PVC; if the answer is lost, its random name shows whether it was created."""
-    try:
-        return objects.create(session, manifest)
-    except Unreachable as lost:
-        with suppress(ClusterError):
-            return objects.get(session, kinds.PVC, manifest["metadata"]["name"])
-        raise lost
+    """Create a PVC; if the answer is lost, its random id shows whether it was created."""
+
+    def refuse_other(manifest: Json, live: Json) -> None:
+        labels = live["metadata"].get("labels") or {}
+        if labels.get(names.VOLUME_ID) != manifest["metadata"]["labels"][names.VOLUME_ID]:
+            raise Conflict(
+                f"PVC {live['metadata']['name']} already exists in namespace {session.namespace}",
+                "choose another name, or delete it first",
+            )
+
+    return objects.create_or_accept(session, manifest, refuse_other).body
 
 
 def _refuse_terminating(volume: VolumeStatus) -> None:
@@ -264,7 +272,7 @@ def wait_until_gone(
     session: Session, volume: VolumeStatus, seconds: float | None = None
 ) -> list[Remainder]:
     """Wait until the PVC of a deleted volume is gone, or return what it waits for."""
-    session, title = session.patient(), f"volume/{volume.id} ({volume.name})"
+    title = f"volume/{volume.id} ({volume.name})"
 
     def read(pods: Sequence[Json] = ()) -> list[Remainder]:
         # Users may list PVCs, and not get one.

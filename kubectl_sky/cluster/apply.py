@@ -10,6 +10,7 @@ from time import monotonic
 from msgspec import Struct
 
 from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster.backoff import Outage
 from kubectl_sky.cluster.objects import Accept
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
@@ -17,10 +18,12 @@ from kubectl_sky.errors import (
     Interrupted,
     NotFound,
     SkyError,
+    Unprocessed,
     Unreachable,
     UserError,
 )
 
+_MAX_NAMES = 3  # of objects, in a message
 _CLOCK_SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
 
 
@@ -52,7 +55,8 @@ def apply_all(
     On the first failure, and on Ctrl-C, the objects that this call created are deleted, and the
     error says so. A dry run has nothing to undo.
     `on_done` and `finish` are called in the caller's thread. Raises ClusterError,
-    UserError if a name is taken, or Interrupted on Ctrl-C.
+    UserError if a name is taken, or Interrupted on Ctrl-C. `remaining` of the error has the objects
+    that may still exist.
     """
     run = _Run(session, dry_run, accept)
     try:
@@ -61,10 +65,17 @@ def apply_all(
             finish(applied)
         return applied
     except KeyboardInterrupt:
-        raise Interrupted("interrupted", run.undo() or "nothing was created") from None
+        Outage.interrupt()
+        remaining = run.undo()
+        interrupted = Interrupted("interrupted", run.summary(remaining) or "nothing was created")
+        interrupted.remaining = [applied.object for applied in remaining]
+        raise interrupted from None
     except (ClusterError, UserError) as error:
-        undone = run.undo()
-        raise type(error)(f"{error.what}; {undone}" if undone else error.what, error.hint) from None
+        remaining = run.undo()
+        summary = run.summary(remaining)
+        failed = type(error)(f"{error.what}; {summary}" if summary else error.what, error.hint)
+        failed.remaining = [applied.object for applied in remaining]
+        raise failed from None
 
 
 def _stage(
@@ -75,14 +86,11 @@ def _stage(
     """Apply one stage; on an error, finish running requests and start no new ones."""
     with parallel.pool(name="apply") as pool:
         futures = [pool.submit(run.apply, manifest) for manifest in stage]
-        try:
-            for future in as_completed(futures):
-                done = future.result()
-                if on_done:
-                    on_done(done)
-            return [future.result() for future in futures]
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        for future in as_completed(futures):
+            done = future.result()
+            if on_done:
+                on_done(done)
+        return [future.result() for future in futures]
 
 
 class _Run:
@@ -97,6 +105,7 @@ class _Run:
         self.uncertain: list[Json] = []
         self.running = 0
         self.stopped = False
+        self.undone = False  # whether there was something to delete
         self.changed = Condition()
 
     def apply(self, manifest: Json) -> Applied:
@@ -116,6 +125,8 @@ class _Run:
             answer = objects.create_or_accept(
                 self.session, manifest, self.accept, dry_run=self.dry_run
             )
+        except Unprocessed:
+            raise
         except Unreachable:
             with self.changed:
                 self.uncertain.append(manifest)  # the answer may have been lost, not the request
@@ -143,23 +154,28 @@ class _Run:
         run_started = self.session.now() - running - _CLOCK_SLACK
         return datetime.fromisoformat(item["metadata"]["creationTimestamp"]) >= run_started
 
-    def undo(self) -> str:
-        """Delete what this run created; return a summary, empty if nothing was done.
+    def undo(self) -> list[Applied]:
+        """Delete what this run created; return what may still exist.
 
         What was created last comes first: a pod must not start without what it needs.
         """
         if self.dry_run:
-            return ""
+            return []
         self._stop()
         created = [applied for applied in reversed(self.applied) if applied.created]
         created += filter(None, parallel.map_parallel(self._find_lost, self.uncertain))
         removed = parallel.map_parallel(self._remove, created)
-        remaining = [
-            applied.label for applied, success in zip(created, removed, strict=True) if not success
-        ]
-        parts = ["the created objects were deleted again"] if created and not remaining else []
-        parts += [f"could not be deleted: {', '.join(sorted(remaining))}"] if remaining else []
-        return "; ".join(parts)
+        self.undone = bool(created)
+        return [applied for applied, success in zip(created, removed, strict=True) if not success]
+
+    def summary(self, remaining: Sequence[Applied]) -> str:
+        """Say what `undo` did; empty if nothing."""
+        if not remaining:
+            return "the created objects were deleted again" if self.undone else ""
+        labels = sorted(applied.label for applied in remaining)
+        more = len(labels) - _MAX_NAMES
+        names = ", ".join(labels[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+        return f"could not be deleted: {names}"
 
     def _find_lost(self, manifest: Json) -> Applied | None:
         """Return an object whose answer was lost, if it exists and is new."""

@@ -1,16 +1,23 @@
 """Retry with exponential backoff while the API server is unreachable."""
 
+import logging
 from random import SystemRandom
 from threading import Event
 from time import monotonic
+from typing import ClassVar
+from weakref import WeakSet
 
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, Unprocessed, Unreachable
 
 TIMEOUT_SECONDS = 60.0  # an API server restart takes less
 
 _FIRST_DELAY_SECONDS = 0.2
 _MAX_DELAY_SECONDS = 5.0
 _STABLE_SECONDS = 10.0  # seconds after which a connection counts as successful
+
+LOGGER = "kubectl_sky.waits"
+
+_log = logging.getLogger(LOGGER)
 
 
 def delay(failures: int, first: float, longest: float) -> float:
@@ -19,12 +26,17 @@ def delay(failures: int, first: float, longest: float) -> float:
 
 
 class Backoff:
-    """Wait longer after each error; raise the error once errors last for `seconds`."""
+    """Wait longer after each error; raise the error once errors last for `seconds`.
 
-    def __init__(self, stop: Event, seconds: float | None = None) -> None:
+    They count from `since`, in monotonic time, or else from the first error.
+    """
+
+    def __init__(
+        self, stop: Event, seconds: float | None = None, since: float | None = None
+    ) -> None:
         self._stop = stop
         self._seconds = TIMEOUT_SECONDS if seconds is None else seconds
-        self._failing_since: float | None = None
+        self._failing_since = since
         self._opened: float | None = None
         self._delay = _FIRST_DELAY_SECONDS
 
@@ -37,17 +49,79 @@ class Backoff:
 
     def wait_or_raise(self, error: ClusterError) -> None:
         """Wait before the next retry, or raise the error after the timeout."""
+        self.check(error)
+        self.pause()
+
+    def check(self, error: ClusterError) -> None:
+        """Raise the error after the timeout."""
         now = monotonic()
         if self._opened is not None and now - self._opened > _STABLE_SECONDS:
             self.reset()
         self._opened = None
         if self._failing_since is None:
             self._failing_since = now
-        if now - self._failing_since > self._seconds:
+        own = error.seconds if isinstance(error, Unprocessed) else None
+        if now - self._failing_since >= (self._seconds if own is None else own):
             raise error
-        self.pause()
 
     def pause(self) -> None:
         """Wait before the next retry; setting `stop` ends the wait."""
         self._stop.wait(self._delay * SystemRandom().uniform(0.8, 1.2))
         self._delay = min(self._delay * 2, _MAX_DELAY_SECONDS)
+
+
+def is_answer(error: ClusterError) -> bool:
+    """Whether the API server itself is not away: it refuses a request, or wants it again."""
+    if isinstance(error, Unprocessed):
+        return error.seconds is not None
+    return not isinstance(error, Unreachable)
+
+
+class Outage:
+    """Whether requests of a session wait for the API server. Thread-safe.
+
+    They wait only if it has answered before. When one of them gives up, so do the others, and later
+    ones, until it answers again.
+    """
+
+    _all: ClassVar[WeakSet["Outage"]] = WeakSet()
+
+    def __init__(self) -> None:
+        self.has_answered = False
+        self.given_up = Event()
+        self._noted = False
+        self._all.add(self)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether requests have waited in vain, or were interrupted."""
+        return self._noted and self.given_up.is_set()
+
+    def end(self) -> None:
+        """Record an answer."""
+        self.has_answered, self._noted = True, False
+        self.given_up.clear()
+
+    def wait_or_raise(self, retries: Backoff, error: Unreachable) -> None:
+        """Wait before the next attempt, and say so once; raise the error after the timeout."""
+        if self.given_up.is_set():
+            raise error
+
+        try:
+            retries.check(error)
+        except Unreachable:
+            if self._noted:
+                self.given_up.set()
+            raise
+        if not (self._noted or is_answer(error)):
+            self._noted = True
+            _log.warning("waiting for the API server: %s", error.what.rpartition(": ")[2])
+        retries.pause()
+        if self.given_up.is_set():
+            raise error
+
+    @classmethod
+    def interrupt(cls) -> None:
+        """After Ctrl-C: let no request wait for a server that is away."""
+        for outage in list(cls._all):
+            outage.given_up.set()

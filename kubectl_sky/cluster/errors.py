@@ -20,10 +20,12 @@ from kubectl_sky.errors import (
     Expired,
     Forbidden,
     Invalid,
+    NoEarlierLog,
     NotFound,
     NotServed,
     Refused,
     Unauthorized,
+    Unprocessed,
     Unreachable,
 )
 
@@ -33,6 +35,7 @@ _PATH = re.compile(
 )
 SERVER_PREFIX = "kubectl-sky: "  # of messages by `kubectl sky api`, not by the API server
 
+_MAX_TEXT_BYTES = 300  # of an answer without a Status
 _MAX_MESSAGE_CHARACTERS = 4000  # characters of a message
 # Of `serve` only, which the Role of `doctor --role` leaves out by default.
 _OF_SERVICES = (
@@ -41,18 +44,33 @@ _OF_SERVICES = (
     "horizontalpodautoscalers.autoscaling",
     "ingresses.networking.k8s.io",
 )
+_TRY_LATER = "try again later"
 CHECK_ADDRESS = "check the server's address in the kubeconfig"
 _CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
 _CHECK_SKY_SERVER = "check the address of --server-url, and that `kubectl sky api` runs there"
+METRICS = "metrics.k8s.io"  # of an add-on, which the API server asks
+_NO_EARLIER = re.compile(
+    r'previous terminated container "(?P<container>[^"]*)" in pod "(?P<pod>[^"]*)" not found'
+)
+# The object that a conflict is about: a quota, if it is that of a request for another object.
+_CONFLICT = re.compile(
+    r'^Operation cannot be fulfilled on (?P<resource>(?P<plural>[\w-]+)[\w.-]*) "(?P<name>[^"]*)"'
+)
+_QUOTAS = ("resourcequotas", "clusterresourcequotas")
+_BUSY_SECONDS = 10.0  # in which a quota that many requests change at a time may be free
 _CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
 
 
 class RequestInfo(Struct, frozen=True):
-    """The parts of a request that error messages need."""
+    """The parts of a request that error messages need.
+
+    `created` is the name of the object that is created, which the path does not have.
+    """
 
     method: str
     path: str
     server: str
+    created: str = ""
 
     @property
     def parts(self) -> dict[str, str]:
@@ -109,8 +127,8 @@ def refuse_redirect(info: RequestInfo, status: int, location: str) -> ClusterErr
 
 
 def restarting(info: RequestInfo, refusal: ClusterError) -> ClusterError:
-    """Return a retryable error for a refusal by a server that has just restarted."""
-    return Unreachable(f"{info.host} has just restarted and returned: {refusal.what}", "try again")
+    """Return the error for a refusal by a server that has just restarted."""
+    return Unprocessed(f"{info.host} has just restarted and returned: {refusal.what}", "try again")
 
 
 def not_kubernetes(info: RequestInfo, why: str) -> ClusterError:
@@ -136,7 +154,7 @@ def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
         (one_line(cause.get("field")), one_line(cause.get("message")))
         for cause in map(_object, items if isinstance(items, list) else ())
     )
-    text = one_line(body.get("message") or ("" if body else data[:300].decode(errors="replace")))
+    text = one_line(body.get("message") or ("" if body else _text(data)))
     if info.parts["plural"] == "secrets":  # messages may quote secret values
         text = without_values(text)
         causes = tuple((field, without_values(why)) for field, why in causes)
@@ -149,6 +167,15 @@ def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
         one_line(details.get("name")),
         causes,
     )
+
+
+def _text(data: bytes) -> str:
+    """Return the beginning of an answer without a Status; of a proxy's page, only its title."""
+    text = data[:_MAX_TEXT_BYTES].decode(errors="replace")
+    if not text.lstrip().startswith("<"):
+        return text
+    title = re.search(r"<title>([^<]*)", text, re.IGNORECASE)
+    return title[1] if title else ""
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -221,11 +248,14 @@ def _not_found(refusal: Refusal) -> ClusterError:
     if not refusal.reason and "container" in refusal.message:  # a message of the kubelet
         return NotFound(refusal.message)
     if not refusal.reason or not (refusal.name or refusal.kind == "namespaces"):
-        is_builtin = "." not in parts["group"]  # apps, batch
+        # The API server has these itself: apps, batch, authentication.k8s.io.
+        is_builtin = "." not in parts["group"] or parts["group"].endswith(".k8s.io")
+        is_builtin = is_builtin and parts["group"] != METRICS
         return NotServed(
             f"the cluster does not serve {refusal.info.resource}"
             f" ({parts['group'] or 'core'}/{parts['version']})",
-            "use a complete cluster, such as that of `kubectl sky local up --driver kind`"
+            "use a complete cluster,"
+            " such as that of `kubectl sky local up --driver kind`, or a newer Kubernetes"
             if is_builtin
             else "install its controller, or choose another backend",
         )
@@ -241,17 +271,27 @@ def _not_found(refusal: Refusal) -> ClusterError:
 
 def _conflict(refusal: Refusal) -> ClusterError:
     info = refusal.info
-    name = refusal.name or info.parts["name"]
     where = f" in namespace {info.parts['namespace']}" if info.parts["namespace"] else ""
+    about = _CONFLICT.search(refusal.message)
+    if about and about["plural"] in _QUOTAS and info.parts["plural"] != about["plural"]:
+        return Unprocessed(
+            f'quota "{about["name"]}" is busy: other requests change it at the same time',
+            _TRY_LATER,
+            _BUSY_SECONDS,
+        )
+
+    # The name of the details may be that of another kind than the request's.
+    resource = about["resource"] if about else info.resource
+    name = about["name"] if about else refusal.name or info.parts["name"]
     if refusal.reason == "AlreadyExists":
         deleting = "; it is being deleted" if "object is being deleted" in refusal.message else ""
         return Conflict(
-            f"{info.resource} {name} already exists{where}{deleting}",
+            f"{resource} {name} already exists{where}{deleting}",
             "wait until it is gone" if deleting else "choose another name, or delete it first",
         )
     if "exceeded quota" in refusal.message or "object has been modified" not in refusal.message:
-        return Conflict(refusal.message or f"{info.resource} {name}{where} is in conflict")
-    return Conflict(f"{info.resource} {name}{where} was changed by another client", "try again")
+        return Conflict(refusal.message or f"{resource} {name}{where} is in conflict")
+    return Conflict(f"{resource} {name}{where} was changed by another client", "try again")
 
 
 def _explain_gone(refusal: Refusal) -> ClusterError:
@@ -277,21 +317,29 @@ def _bad_request(refusal: Refusal) -> ClusterError:
     )
     if strict:
         return ClusterError(f"the cluster refuses {strict[1]} as invalid: {strict[2]}")
+    earlier = _NO_EARLIER.search(refusal.message)
+    if earlier:
+        return NoEarlierLog(
+            f"pod {earlier['pod']} has no earlier log:"
+            f" its container {earlier['container']} was not restarted, or the log was deleted",
+            "print the log without --previous",
+        )
     return ClusterError(f"the cluster refuses the request: {refusal.message}")
 
 
 def _too_large(refusal: Refusal) -> ClusterError:
+    info = refusal.info
     return ClusterError(
-        f"{refusal.info.resource} {refusal.info.parts['name']} is too large for the cluster:"
+        f"{info.resource} {info.parts['name'] or info.created} is too large for the cluster:"
         f" {refusal.message or 'the API server takes 3 MiB'}",
         "put big files on a volume or into the image",
     )
 
 
 def _busy(refusal: Refusal) -> ClusterError:
-    return Unreachable(  # nothing was done; a retry may succeed
+    return Unprocessed(
         f"{refusal.info.host} is overloaded: {refusal.message or 'too many requests'}",
-        "try again later",
+        _TRY_LATER,
     )
 
 
@@ -303,13 +351,21 @@ def _explain_failure(refusal: Refusal) -> ClusterError:
         fields = typed[2].removeprefix("errors: ").replace("schema .", "schema, and .")
         name = refusal.info.parts["name"]
         return ClusterError(f"the cluster refuses {typed[1]} {name} as invalid: {fields}")
-    if "request is too large" in refusal.message:
+    if re.search("request is too large|message larger than max", refusal.message):
         return _too_large(refusal)
+    if "resource quota evaluation timed out" in refusal.message:  # before anything is stored
+        return Unprocessed(f"{refusal.info.host} is overloaded: {refusal.message}", _TRY_LATER)
     if re.match(r"etcdserver: |rpc error: code = (Unavailable|DeadlineExceeded)", refusal.message):
         return _unavailable(refusal)  # etcd restarts or elects a leader
     node = re.match(
         r'(?:Get|Post) "?https://([^/:"]+):\d+/(?:containerLogs|exec)/', refusal.message
     )
+    if node and "tls: internal error" in refusal.message:
+        return Unreachable(
+            f"the API server cannot reach node {node[1]}: its kubelet has no serving certificate,"
+            " which is probably pending",
+            "ask a cluster admin to approve it: `kubectl get csr`",
+        )
     if node:
         return Unreachable(
             f"the API server cannot reach node {node[1]}", f"see `kubectl describe node {node[1]}`"
@@ -318,13 +374,13 @@ def _explain_failure(refusal: Refusal) -> ClusterError:
     if explanation:
         return ClusterError(*explanation)
     what = refusal.message or f"HTTP {refusal.status}"
-    return ClusterError(f"{refusal.info.host} failed: {what}", "try again later")
+    return ClusterError(f"{refusal.info.host} failed: {what}", _TRY_LATER)
 
 
 def _unavailable(refusal: Refusal) -> ClusterError:
     return Unreachable(
         f"{refusal.info.host} is unavailable: {refusal.message or f'HTTP {refusal.status}'}",
-        "try again later",
+        _TRY_LATER,
     )
 
 
@@ -452,10 +508,10 @@ _NO_ADDRESS = '"{info.server}" is not a server address'
 _MORE_TIME = "try again, or allow more with --request-timeout"
 _Failure = tuple[type[Exception], type[ClusterError], str, str]
 _FAILURES: tuple[_Failure, ...] = (
-    (exceptions.NameResolutionError, Unreachable, _UNKNOWN_HOST, _CHECK_NETWORK),
+    (exceptions.NameResolutionError, Unprocessed, _UNKNOWN_HOST, _CHECK_NETWORK),
     (
         exceptions.ConnectTimeoutError,
-        Unreachable,
+        Unprocessed,
         "cannot reach {info.host}: {why}",
         _CHECK_NETWORK,
     ),

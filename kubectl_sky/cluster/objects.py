@@ -15,7 +15,9 @@ from kubectl_sky.errors import (
     ClusterError,
     Conflict,
     Expired,
+    Forbidden,
     NotFound,
+    Unprocessed,
     Unreachable,
     UserError,
 )
@@ -202,21 +204,39 @@ def create_or_accept(
 ) -> Answer:
     """Create an object; if it already exists, `accept` checks the existing one.
 
+    It is read if the answer is lost, and sent again only if it does not exist.
+
     `accept` gets the manifest and the existing object, and raises to reject it. An existing object
     is never changed. The answer has only the object's metadata; its status is 201 if the object
     was created, otherwise 200.
     """
-    try:
-        return _create(session, manifest, dry_run)
-    except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
+    retries = session.retries()
+    shape = shapes.of(kind_of_known(manifest))
+    is_second = False
+    while True:
         try:
-            shape = shapes.of(kind_of_known(manifest))
-            answer = session.send("GET", _path(session, manifest), shape=shape)
-        except NotFound:
             return _create(session, manifest, dry_run)
-        accept(manifest, answer.body)
-        body = manifest | {"metadata": answer.body["metadata"]}
-        return replace(answer, body=body, retried=isinstance(error, Unreachable))
+        except Unprocessed:
+            raise
+        except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
+            problem = error
+
+        try:
+            answer = session.send("GET", _path(session, manifest), shape=shape)
+            break
+        except NotFound:
+            if is_second and isinstance(problem, Conflict):
+                raise problem from None
+            if is_second and isinstance(problem, Unreachable):
+                session.wait_or_raise(retries, problem)
+            is_second = True
+        except ClusterError as error:
+            is_lost = isinstance(problem, Unreachable)
+            raise (problem if is_lost or isinstance(error, Forbidden) else error) from None
+
+    accept(manifest, answer.body)
+    body = manifest | {"metadata": answer.body["metadata"]}
+    return replace(answer, body=body, retried=isinstance(problem, Unreachable))
 
 
 def _create(session: Session, manifest: Json, dry_run: bool) -> Answer:

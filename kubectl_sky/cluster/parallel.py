@@ -5,6 +5,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Thread
 from typing import TypeVar
 
+from kubectl_sky.cluster.backoff import Outage
+
 _WORKERS = 16  # requests at a time
 
 T = TypeVar("T")
@@ -23,9 +25,23 @@ def map_parallel(work: Callable[[T], R], items: Iterable[T], workers: int = _WOR
         return list(threads.map(work, items))
 
 
+class _Pool(ThreadPoolExecutor):
+    """A pool in which no further item begins after an error, and none waits after Ctrl-C."""
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        try:
+            self.shutdown(wait=kind is None, cancel_futures=kind is not None)
+            if kind is KeyboardInterrupt:
+                Outage.interrupt()
+            self.shutdown()
+        except KeyboardInterrupt:
+            Outage.interrupt()
+            raise
+
+
 def pool(workers: int = _WORKERS, name: str = "") -> ThreadPoolExecutor:
     """Return a pool of threads, for work whose results are needed one by one."""
-    return ThreadPoolExecutor(workers, name)
+    return _Pool(workers, name)
 
 
 def run_daemon(work: Callable[..., object], *arguments: object, name: str = "") -> Thread:

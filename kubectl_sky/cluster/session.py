@@ -23,14 +23,21 @@ from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
 from kubectl_sky.cluster import errors
-from kubectl_sky.cluster.backoff import Backoff
+from kubectl_sky.cluster.backoff import TIMEOUT_SECONDS, Backoff, Outage, is_answer
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.encoding import Json, Trimmed, decode
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.http_trace import Trace
 from kubectl_sky.cluster.limits import Limits
-from kubectl_sky.cluster.transport import Attempt, Attempts, Reply, Request, Stream
-from kubectl_sky.errors import ClusterError, Forbidden, Unauthorized, Unreachable
+from kubectl_sky.cluster.transport import (
+    MAX_RETRIES,
+    Attempt,
+    Attempts,
+    Reply,
+    Request,
+    Stream,
+)
+from kubectl_sky.errors import ClusterError, Forbidden, Unauthorized, Unprocessed, Unreachable
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
 
@@ -46,6 +53,7 @@ _REQUEST_SECONDS = 65.0  # with all retries; the API server's own request timeou
 _STREAM_SECONDS = 180.0  # until a stream starts
 # Creating these changes nothing: SelfSubjectReview, SelfSubjectAccessReview.
 _REVIEWS = ("/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/")
+_AGGREGATED = f"/apis/{errors.METRICS}/"  # may be away while the API server is not
 _DATE_RESOLUTION = timedelta(seconds=3)  # a Date has whole seconds, and some servers cache it
 _RESTART_SECONDS = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
 
@@ -90,7 +98,9 @@ class Session:
         self.practice_warnings: dict[str, None] = {}  # of the practice cluster, each once
         self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
         self._clock = _Clock()
+        self._outage = Outage()
         self._patience: tuple[Event, float | None] | None = None
+        self._timeout = connection.request_timeout or TIMEOUT_SECONDS  # seconds; 0 for no waits
 
     @classmethod
     def connect(cls, connection: Connection | None = None) -> Self:
@@ -109,6 +119,12 @@ class Session:
     @property
     def server(self) -> str:
         return self._target.server
+
+    @property
+    def flags(self) -> str:
+        """The flags of another command for the same place, as far as they are needed."""
+        given = {"-n": self._connection.namespace, "--context": self._connection.context}
+        return "".join(f" {flag} {value}" for flag, value in given.items() if value)
 
     @property
     def account(self) -> tuple[object, ...]:
@@ -132,15 +148,18 @@ class Session:
     ) -> Answer:
         """Send a request and return the answer, whose body has the type `shape`.
 
-        The given body is sent as JSON unless it is bytes. Raises ClusterError.
+        The given body is sent as JSON unless it is bytes. While the server is away, a request is
+        repeated for as long as a server may restart, unless it may have had an effect that another
+        would double. Raises ClusterError.
         """
         query, defaults = query or {}, _JSON_HEADERS if body is None else _JSON_BODY_HEADERS
         repeatable = method != "POST" or "dryRun" in query or path.startswith(_REVIEWS)
-        info, headers = RequestInfo(method, path, self.server), {**defaults, **(headers or {})}
+        info = RequestInfo(method, path, self.server, _name_of(body))
+        headers = {**defaults, **(headers or {})}
         outgoing = Outgoing(info, query, headers, body, repeatable=repeatable)
-        patience = self._patience if outgoing.repeatable else None
-        backoff = Backoff(*patience) if patience else None
+        retries = self.retries()
         while True:
+            reply = None
             try:
                 reply = self._check(info, self.exchange(outgoing))
                 for text in _PRACTICE_WARNING.findall(str(reply.headers.get("Warning") or "")):
@@ -148,9 +167,32 @@ class Session:
                 data = _decode(info, reply, shape)
                 return Answer(reply.status, data, reply.retried, len(reply.data))
             except Unreachable as error:
-                if not (patience and backoff) or patience[0].is_set():
+                is_safe = outgoing.repeatable or isinstance(error, Unprocessed)
+                is_other_server = reply is not None or path.startswith(_AGGREGATED)
+                if not is_safe or (is_other_server and not self._patience):
                     raise
-                backoff.wait_or_raise(error)
+                self.wait_or_raise(retries, error)
+
+    def retries(self) -> Backoff:
+        """Return how to repeat what begins now, for `wait_or_raise`."""
+        if self._patience:
+            return Backoff(*self._patience)
+        return Backoff(
+            self._outage.given_up, self._timeout if self._outage.has_answered else 0, monotonic()
+        )
+
+    def wait_or_raise(self, retries: Backoff, error: Unreachable) -> None:
+        """Wait before the next attempt, or raise the error if the server is away for too long."""
+        if not self._patience:
+            try:
+                self._outage.wait_or_raise(retries, error)
+            except KeyboardInterrupt:
+                Outage.interrupt()
+                raise
+        elif self._patience[0].is_set():
+            raise error
+        else:
+            retries.wait_or_raise(error)
 
     def stream(self, path: str, query: Mapping[str, str], timeout: float | None = None) -> Stream:
         """Open a streaming answer: an iterator of bytes that any thread may close.
@@ -254,6 +296,12 @@ class Session:
         clone._patience = stop or Event(), seconds
         return clone
 
+    def impatient(self) -> Self:
+        """Return a session that does not wait for a server that is away: its caller tries again."""
+        clone = copy(self)
+        clone._timeout = 0
+        return clone
+
     def with_token(self, token: str) -> Self:
         """Return a session with only this token as credentials, over the same connections.
 
@@ -275,7 +323,8 @@ class Session:
     def _attempts(self, outgoing: Outgoing) -> Attempts:
         default = _STREAM_SECONDS if outgoing.streamed else _REQUEST_SECONDS
         seconds = self._connection.request_timeout or default
-        return Attempts(outgoing.info.method, seconds, repeatable=outgoing.repeatable)
+        retries = 0 if self._outage.is_hopeless else MAX_RETRIES
+        return Attempts(outgoing.info.method, seconds, retries, repeatable=outgoing.repeatable)
 
     def _request(self, outgoing: Outgoing, target: Target, deadline: float) -> Request:
         assert outgoing.info.path.startswith("/")  # otherwise it could change the host
@@ -312,12 +361,15 @@ class Session:
     def _check(self, info: RequestInfo, reply: Reply) -> Reply:
         """Raise ClusterError if a request was refused, or redirected."""
         if reply.status < 300:
+            self._outage.end()
             return reply
         if reply.status < 400:
             raise errors.refuse_redirect(info, reply.status, reply.headers.get("Location", ""))
         problem = errors.refuse(info, reply.status, reply.data)
         if reply.status in (401, 403) and monotonic() - self._lost_at < _RESTART_SECONDS:
             raise errors.restarting(info, problem)
+        if is_answer(problem):
+            self._outage.end()
         raise problem
 
     def _renew(self, used: Target) -> Target:
@@ -342,6 +394,11 @@ def _resolve(connection: Connection) -> Target:
     from kubectl_sky.cluster import kubeconfig  # noqa: PLC0415
 
     return kubeconfig.resolve(connection)
+
+
+def _name_of(body: object) -> str:
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
 
 
 def _header(text: str) -> str:

@@ -24,7 +24,7 @@ from kubectl_sky.cluster.loglines import (
 )
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
-from kubectl_sky.errors import ClusterError, NotFound, Unreachable, UserError
+from kubectl_sky.errors import ClusterError, NoEarlierLog, NotFound, Unreachable, UserError
 from kubectl_sky.words import kinds
 
 # The kubelet's answer for a container that has not started or not restarted yet.
@@ -138,6 +138,8 @@ class Tail:
             yield from self._read_to_end()
             if not self._options.follow:
                 yield from self._note_lost_beginning()
+        except NoEarlierLog:
+            raise
         except NotFound:
             yield from self._note(f"pod {self._source.pod} was deleted")
         yield from self._remainder()
@@ -186,7 +188,7 @@ class Tail:
             # With jitter, so that many quiet logs reconnect in turn.
             silence = _SILENCE_SECONDS * SystemRandom().uniform(0.8, 1.2)
             stream = self._session.stream(path, self._query(follow=follow), silence)
-        except Unreachable:
+        except (Unreachable, NoEarlierLog):
             raise
         except NotFound:
             self._pod()  # if the pod exists, its kubelet does not know it yet

@@ -14,11 +14,13 @@ from urllib3.util.retry import Retry
 from kubectl_sky.cluster.errors import RequestInfo, TooLarge, unreachable
 from kubectl_sky.cluster.open_sockets import OPEN, limit_waits
 
+MAX_RETRIES = 5
 MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
 
 _MAX_REFUSAL_BYTES = 1024 * 1024  # bytes of an error response
 _MAX_PAUSE_SECONDS = 30  # between all attempts together: the server's Retry-After, or backoff
 _CHUNK_BYTES = 65536
+_CONNECT_RETRIES = 3
 _NO_METHODS = frozenset({"none"})  # urllib3 treats an empty set as all methods
 
 
@@ -61,14 +63,14 @@ Attempt = Callable[[Any, Request], Reply]  # replaces `Client.send` for WebSocke
 
 
 class Attempts:
-    """The attempts of one request: up to five retries, before `deadline` (monotonic).
+    """The attempts of one request: some retries, before `deadline` (monotonic).
 
     A request that was not sent is always retried. One that the server may have processed is
     retried only if it is repeatable. 429 means that nothing was done, for any method. 500 is
     retried only for reads, because server-side apply answers 500 for an unknown field.
     """
 
-    def __init__(self, method: str, seconds: float, *, repeatable: bool) -> None:
+    def __init__(self, method: str, seconds: float, retries: int, *, repeatable: bool) -> None:
         self.deadline = time.monotonic() + seconds
         self.retried = False
         self.lost = False  # whether an attempt had no answer
@@ -76,8 +78,8 @@ class Attempts:
         self._repeatable = repeatable
         self._longest = float(_MAX_PAUSE_SECONDS)
         self._retries = Retry(
-            total=5,
-            connect=3,
+            total=retries,
+            connect=min(retries, _CONNECT_RETRIES),
             other=0,  # certificate errors are permanent
             allowed_methods=None if repeatable else _NO_METHODS,
             backoff_factor=0.2,

@@ -71,10 +71,11 @@ def run(options: Options) -> None:
     Raises SkyError.
     """
     _log_to_stderr()
-    session = Session.connect(options.connection)
+    # Without waits: who has lost its Lease must not write, and loops repeat what fails.
+    session = Session.connect(options.connection).impatient()
     session.check_ready()
     timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
-    keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
+    keeper = LeaseKeeper(timely.impatient(), claims_of(options.names, options.namespace))
     running = _Running(tuple(options.names))
     with _stop_at_signals() as stop, running.serve(*options.health):
         try:

@@ -107,7 +107,8 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
             for item in (manifest.object for manifest in named):
                 before = current.get(item["kind"])
                 if before is None:
-                    objects.create(session, _with_owner(item, owner))
+                    owned = _with_owner(item, owner)
+                    objects.create_or_accept(session, owned, refuse_foreign)
                 else:
                     _replace(session, item, before, is_scaled)
         except (SkyError, KeyboardInterrupt):

@@ -236,7 +236,7 @@ class Identities:
                     request_timeout=self._config.limits.request_seconds,
                     anonymous=True,
                 )
-                self._anonymous = self._config.connect(connection)
+                self._anonymous = self._config.connect(connection).impatient()
             return self._anonymous
 
     def _own_session(self) -> Session:
@@ -244,7 +244,7 @@ class Identities:
             if self._own is None:
                 seconds = self._config.limits.request_seconds
                 connection = replace(self._config.connection, request_timeout=seconds)
-                self._own = self._config.connect(connection)
+                self._own = self._config.connect(connection).impatient()
             return self._own
 
     def log_in(self, connection: HTTPConnection, token: str, code: str) -> tuple[Caller, str]:

@@ -11,7 +11,7 @@ from typing import Any
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
+from kubectl_sky.errors import Conflict, Forbidden, Interrupted, NotFound, SkyError
 from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.submitting.preflight import Existing, refuse_foreign
@@ -45,6 +45,7 @@ def apply(
     ]
     missing = [[item for item in stage if not existing.find(item)] for stage in stages]
     with (
+        _explain_remaining(session, decision),
         ui.progress("Sending", sum(map(len, missing))) as advance,
         shared_objects(session, manifests.shared, existing.shared or {}, dry_run) as shared,
     ):
@@ -66,6 +67,25 @@ def apply(
     return _describe_submitted(
         decision, [*existing.objects, *(result.object for result in applied)]
     )
+
+
+@contextmanager
+def _explain_remaining(session: Session, decision: Decision) -> Iterator[None]:
+    """After an error that leaves workloads, say that they may run, and both ways on."""
+    try:
+        yield
+    except SkyError as error:
+        workloads = [item for item in error.remaining if item["kind"] in decision.workload_kinds]
+        if workloads:
+            service = workloads[0]["metadata"]["labels"].get(names.SERVICE)
+            title, target = f"{decision.word} {decision.id}", f"stop {decision.id}"
+            again = f"or submit again with --id {decision.id}"
+            if service:
+                title, target = f'service "{service}"', f"serve down {service}"
+                again = "then the same command again"
+            ways = f"{title} may run: run `kubectl sky {target}{session.flags}`, {again}"
+            error.hint = f"{error.hint}; {ways}" if isinstance(error, Interrupted) else ways
+        raise
 
 
 def _describe_submitted(

@@ -75,7 +75,7 @@ def wait_until_gone(
     All are waited for together, with one list of each kind for 100 tasks of a namespace.
     Raises Interrupted, and ClusterError if they cannot be read.
     """
-    return poll(lambda: _remaining(session.patient(), deleted), seconds)
+    return poll(lambda: _remaining(session, deleted), seconds)
 
 
 def check_gone(session: Session, tasks: Iterable[TaskStatus]) -> None:

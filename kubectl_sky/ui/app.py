@@ -121,7 +121,7 @@ class SkyApp(Workspace):
 
 def run(session: Session, user: User, namespace: str | None, all_users: bool) -> int:
     """Show the interface until the user quits; return the exit code. Raises what failed."""
-    app = SkyApp(session, user, namespace, all_users)
+    app = SkyApp(session.impatient(), user, namespace, all_users)
     app.run(mouse=False)  # so that the terminal selects text as usual
     app.finish_stops()
     if app.bug:

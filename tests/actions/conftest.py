@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.cli import main
-from kubectl_sky.cluster import backoff, streams, tail, watch
+from kubectl_sky.cluster import backoff, session, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.http_trace import LOGGER
 from kubectl_sky.cluster.session import Session
@@ -152,6 +152,7 @@ def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll and retry within milliseconds."""
     for module, name in _WAITS:
         monkeypatch.setattr(module, name, _SHORT)
+    monkeypatch.setattr(session, "TIMEOUT_SECONDS", 0)
     monkeypatch.setattr(Attempts, "pause", lambda *_: None)
 
 

@@ -49,6 +49,17 @@ class CuttingProxy:
             for line in pair:
                 _reset(line)
 
+    def leave(self, seconds: float) -> None:
+        """Be away for a while: break every connection, and accept none."""
+        self.refusing = True
+        self.cut()
+
+        def come_back() -> None:
+            time.sleep(seconds)
+            self.refusing = False
+
+        self._start(come_back)
+
     def freeze(self) -> None:
         """Let nothing through any connection that is open now, and do not end it either."""
         with self._lock:

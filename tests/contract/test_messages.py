@@ -64,6 +64,36 @@ INFO = RequestInfo("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             'Get "https://node-1:10250/containerLogs/n/p/main?follow=true": dial tcp: refused',
             "the API server cannot reach node node-1; see",
         ),
+        (
+            500,
+            'Get "https://node-1:10250/containerLogs/n/p/main": remote error: tls: internal error',
+            "the API server cannot reach node node-1: its kubelet has no serving certificate, which"
+            " is probably pending; ask a cluster admin to approve it: `kubectl get csr`",
+        ),
+        (
+            400,
+            'previous terminated container "main" in pod "p" not found',
+            "pod p has no earlier log: its container main was not restarted, or the log was"
+            " deleted; print the log without --previous",
+        ),
+        (
+            409,
+            'Operation cannot be fulfilled on resourcequotas "team": the object has been modified;'
+            " please apply your changes to the latest version and try again",
+            'quota "team" is busy: other requests change it at the same time; try again later',
+        ),
+        (
+            409,
+            'Operation cannot be fulfilled on persistentvolumes "disk": the object has been'
+            " modified; please apply your changes to the latest version and try again",
+            "persistentvolumes disk in namespace n was changed by another client; try again",
+        ),
+        (
+            409,
+            'Operation cannot be fulfilled on jobs.batch "a": the object has been modified; please'
+            " apply your changes to the latest version and try again",
+            "jobs.batch a in namespace n was changed by another client; try again",
+        ),
     ],
 )
 def test_refused_messages_of_api_server_are_explained(
@@ -95,9 +125,33 @@ def test_refused_any_response_has_single_line_message(status: int, body: bytes) 
     ("path", "hint"),
     [
         ("/apis/apps/v1/namespaces/n/deployments", "use a complete cluster, such as that of"),
+        ("/apis/authentication.k8s.io/v1/selfsubjectreviews", "use a complete cluster, such as"),
+        ("/apis/metrics.k8s.io/v1beta1/namespaces/n/pods", "install its controller, or"),
         ("/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets", "install its controller, or"),
     ],
 )
 def test_error_unserved_kind_hints_at_cluster_or_controller(path: str, hint: str) -> None:
     error = errors.refuse(RequestInfo("GET", path, "https://s:1"), 404, b"404 page not found")
     assert error.hint.startswith(hint)
+
+
+NGINX = (
+    "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n<center>"
+    "<h1>413 Request Entity Too Large</h1></center>\r\n<hr><center>nginx</center></body></html>"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (413, NGINX),
+        (413, "Request entity too large: limit is 3145728"),
+        (500, "etcdserver: request is too large"),
+        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger than max"),
+    ],
+)
+def test_created_object_that_is_too_large_is_named(status: int, text: str) -> None:
+    info = RequestInfo("POST", "/api/v1/namespaces/n/configmaps", "https://s:1", "train-x1")
+    error = errors.refuse(info, status, text.encode())
+    assert error.what.startswith("configmaps train-x1 is too large for the cluster: ")
+    assert "<" not in str(error)

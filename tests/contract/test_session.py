@@ -92,7 +92,7 @@ def test_request_lost_connection_reconnects(
     proxy.refusing = True
     proxy.cut()
     with pytest.raises(Unreachable) as error:
-        objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
+        objects.list_all(cut_session.impatient(), kinds.CONFIG_MAP, namespace)
     assert "127.0.0.1" in str(error.value)
     proxy.refusing = False
     objects.list_all(cut_session, kinds.CONFIG_MAP, namespace)
@@ -106,7 +106,7 @@ def test_request_forbidden_after_restart_is_unreachable(
     connection = Connection(
         kubeconfig=str(cluster.kubeconfig), context="alice", server=proxy.url, insecure=True
     )
-    alice = Session.connect(connection)
+    alice = Session.connect(connection).impatient()
     with pytest.raises(Forbidden):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
     proxy.refusing = True

@@ -59,7 +59,7 @@ def test_request_refused_for_a_moment_is_retried_if_that_is_safe(
 ) -> None:
     monkeypatch.setattr(Attempts, "pause", lambda *_: None)
     cluster = FakeCluster()
-    session = cluster.session()
+    session = cluster.session().impatient()
     if not request_name.startswith("create"):
         objects.create(session, CONFIG_MAP)
     for nth, status in enumerate(statuses, 1):
