@@ -102,3 +102,32 @@ def test_logs_follow_killed_control_plane_and_kubelet_prints_every_line_once(
     err = reader.end()
     assert process.wait(60) == 0, err
     assert (reader.wrong, reader.seen) == ([], [LINES] * RANKS), err
+
+
+MANY = """
+name: many
+num_nodes: 20
+resources: {image_id: "busybox:1.36", cpus: 0.01, memory: 0.0625}
+run: echo done
+"""
+
+
+@pytest.mark.timeout(400)
+def test_submit_with_killed_api_server_sends_every_job_once(
+    sky: Command, kubectl: Command, faults: Faults
+) -> None:
+    process = sky.start("submit", sky.write("t.yaml", MANY), "--id", "manyjob1", "--detach")
+    selector = ("-l", "task-id=manyjob1")
+
+    def jobs() -> list[str]:
+        return kubectl("get", "jobs", *selector, "-o", "name").stdout.split()
+
+    eventually(jobs)
+    faults.kill("kube-apiserver")
+    time.sleep(5)
+    faults.start("kube-apiserver")
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, out + err
+    assert len(set(jobs())) == len(jobs()) == 20
+    waited = sky("wait", "manyjob1", "--timeout", "200s", timeout=220)
+    assert waited.returncode == 0, waited.stderr
