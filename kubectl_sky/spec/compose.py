@@ -96,6 +96,7 @@ class Composer:
 
     def documents(self, events: Iterable[yaml.Event]) -> Iterator[YamlNode]:
         """Yield the root of each document. Raises yaml.YAMLError for invalid YAML."""
+        count = 0  # empty ones, too
         for event in events:
             handler = self._handlers.get(type(event))
             if handler is None:
@@ -109,7 +110,8 @@ class Composer:
             if self._stack:
                 self._add(self._stack[-1], node)
             else:
-                if self.number > MAX_DOCUMENTS:
+                count += 1
+                if count > MAX_DOCUMENTS:
                     self._say(node.position, f"the file has more than {MAX_DOCUMENTS} documents")
                     raise TooLarge
                 self._complete = node.value is not None

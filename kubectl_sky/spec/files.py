@@ -282,11 +282,15 @@ _MAX_PARTS = max(path.count("/") + 1 for path in CREDENTIALS)
 def has_credentials(path: str) -> bool:
     """Report whether the path or a folder above it holds credentials."""
     parts = PurePosixPath(path).parts
-    return any(is_credential("/".join(parts[:end])) for end in range(1, len(parts) + 1))
+    paths = (parts[max(0, end - _MAX_PARTS) : end] for end in range(1, len(parts) + 1))
+    return any(is_credential("/".join(last)) for last in paths)
 
 
 def is_credential(path: str) -> bool:
-    """Report whether the path itself is a credential file or folder, ignoring case."""
+    """Report whether the path itself is a credential file or folder, by its last parts.
+
+    Case does not matter.
+    """
     path = path.lower()  # some file systems ignore case: .SSH is .ssh
     name = path.rpartition("/")[2]
     if name in _LAST:

@@ -70,8 +70,9 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     if document.get("apiVersion") and isinstance(kind, str):
         message = f"this is a Kubernetes {kind}, not a task"
         return [document.problem((), message, "use kubectl apply")]
-    if too_many := list(resource_fields.find_too_many(document)):
-        rest = validate(document.without(["resources"]), schema, as_task)
+    if too_many := [*resource_fields.find_too_many(document), *_find_too_many_mounts(document)]:
+        fields = [problem.path for problem in too_many]
+        rest = validate(document.without(fields), schema, as_task)
         return _sort([*rest, *too_many])  # no rule is for so many
     filled = Filled(document)
     unfilled = _add_unreported(filled.problems, filled.unset)
@@ -250,7 +251,7 @@ def _nodes(document: Document) -> Iterator[Problem]:
         yield document.problem(("num_nodes",), f"more than {MAX_NODES:,} nodes are not supported")
 
 
-def _mounts(document: Document) -> Iterator[Problem]:
+def _find_too_many_mounts(document: Document) -> Iterator[Problem]:
     for field in ("file_mounts", "volumes"):
         count = len(dict(entries(document.get(field))))
         if count > MAX_MOUNTS:
@@ -330,7 +331,6 @@ _ANY: tuple[Rule, ...] = (_commands, *pipeline.RULES, _numbers, _fold)
 _RULES: Table = (
     (frozenset({"name"}), (_name,)),
     (frozenset({"num_nodes"}), (_nodes,)),
-    (frozenset({"file_mounts", "volumes"}), (_mounts,)),
     (frozenset({"envs", "secrets"}), variables.RULES),
     (frozenset({"secrets", "managed_secrets"}), variables.SECRET_RULES),
     (frozenset({"workdir", "file_mounts"}), files.RULES),

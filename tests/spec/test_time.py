@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubectl_sky.spec.files import has_credentials
 from kubectl_sky.submitting import validate
 from tests.spec.test_every_field import ALL, Case
 
@@ -46,7 +47,7 @@ def test_check_of_a_long_text_in_any_field_ends_in_time(pattern: str) -> None:
 MANY = {
     "envs": {f"K{number}": f"$K{number}" for number in range(20_000)},
     "file_mounts": {f"/d{number}": "./d" for number in range(20_000)},
-    "volumes": {f"/d{number}": "data" for number in range(20_000)},
+    "volumes": {f"/d{number}": "data" for number in range(49_000)},
     "resources": {"labels": {f"k{number}": "v" for number in range(20_000)}},
     "config": {"kubernetes": {"pod_config": {"spec": {f"k{n}": 1 for n in range(20_000)}}}},
 }
@@ -62,6 +63,19 @@ CANDIDATES = {
 def test_check_of_many_entries_ends_in_time(field: str) -> None:
     many = {field: MANY[field]} if field in MANY else {"resources": {field: CANDIDATES[field]}}
     assert find_slow({field: {"run": "echo hi", **many}}) == {}
+
+
+def test_search_for_credentials_in_a_long_path_ends_in_time() -> None:
+    started = time.process_time()
+    assert has_credentials("~/" + "a/" * 60_000 + ".cache/huggingface/token/x")
+    assert time.process_time() - started < SECONDS
+
+
+def test_check_of_many_empty_documents_ends_in_time() -> None:
+    started = time.process_time()
+    (report,) = validate.check(["-"], io.BytesIO(b"---\n" * 1_000_000), {}, local_files="skip")
+    assert "more than 500 documents" in str(report.problems[0])
+    assert time.process_time() - started < SECONDS
 
 
 def test_check_of_a_number_with_many_digits_is_a_problem() -> None:
