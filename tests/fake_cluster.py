@@ -461,13 +461,12 @@ class FakeCluster:
         for field, value in (call.body.get("preconditions") or {}).items():
             if metadata[field] != value:
                 raise problems.conflict(call.kind.resource, call.name, field)
-        self._remove(call.path)
-        if call.path not in self._objects:
-            return 200, {"kind": "Status", "metadata": {}}
         if call.body.get("propagationPolicy") == "Foreground":
             self._foreground.add(metadata["uid"])
             self._remove_dependents()
-        return 200, self._objects[call.path]
+        if call.path in self._objects:
+            self._remove(call.path)
+        return 200, self._objects.get(call.path, {"kind": "Status", "metadata": {}})
 
     def _existing(self, call: _Call) -> Json:
         if call.path not in self._objects:
@@ -492,17 +491,31 @@ class FakeCluster:
     def _remove(self, path: str) -> None:
         """Delete an object, then its dependents whose last owner it was.
 
-        One with finalizers, or a pod that `stays`, is only marked.
+        One with finalizers, a pod that `stays` and its owner in the foreground are only marked.
         """
         item = self._objects[path]
         grace = self.stays.get(item["metadata"]["name"])
-        if item["metadata"].get("finalizers") or grace is not None:
+        if item["metadata"].get("finalizers") or grace is not None or self._has_pods(item):
             self._mark_deleted(path, grace or 0)
             return
         item = self._objects.pop(path)
         version = {"resourceVersion": str(next(self._numbers))}
         self._emit("DELETED", path, item | {"metadata": item["metadata"] | version})
         self._remove_dependents()
+        for other, owner in list(self._objects.items()):
+            is_marked = "deletionTimestamp" in owner["metadata"]
+            if is_marked and owner["metadata"]["uid"] in self._foreground:
+                self._remove(other)
+
+    def _has_pods(self, item: Json) -> bool:
+        """Return whether an object that is deleted in the foreground still has pods."""
+        uid = item["metadata"]["uid"]
+        return uid in self._foreground and any(
+            owner["uid"] == uid
+            for other in self._objects.values()
+            if other["kind"] == "Pod"
+            for owner in other["metadata"].get("ownerReferences") or ()
+        )
 
     def _mark_deleted(self, path: str, grace: int) -> None:
         item = self._objects[path]

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -347,45 +347,28 @@ def delete(
     return False
 
 
-def delete_by_uid(
-    session: Session,
-    kind: Kind,
-    metadata: Mapping[str, str],
-    *,
-    propagation: Propagation = "Background",
-    grace: int | None = None,
-) -> None:
+def delete_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str]) -> None:
     """Delete the object with this name and uid, but no newer one of that name."""
-    _delete_by_uid(session, kind, metadata, _options(propagation, grace))
+    _delete_by_uid(session, kind, metadata, _options("Background", None))
 
 
 def delete_with_dependents(
-    session: Session,
-    kind: Kind,
-    metadata: Mapping[str, str],
-    *,
-    propagation: Propagation = "Background",
-    grace: int | None = None,
+    session: Session, kind: Kind, metadata: Mapping[str, str], *, grace: int | None = None
 ) -> None:
-    """Delete an object by its uid, and its dependents even while a finalizer keeps it.
+    """Delete an object by its uid, its dependents first.
 
-    In the background, Kubernetes deletes them only after their owner.
+    So it exists as long as its pods, and its finalizers keep none of them.
     """
-    answer = _delete_by_uid(session, kind, metadata, _options(propagation, grace))
-    if propagation == "Background" and answer.get("finalizers"):
-        _delete_by_uid(session, kind, metadata, _options("Foreground", grace))
+    _delete_by_uid(session, kind, metadata, _options("Foreground", grace))
 
 
 def _delete_by_uid(
     session: Session, kind: Kind, metadata: Mapping[str, str], options: Json
-) -> Mapping[str, Any]:
-    """Return the metadata of an object that still exists; otherwise nothing is in it."""
+) -> None:
     body = options | {"preconditions": {"uid": metadata["uid"]}}
     with contextlib.suppress(NotFound, Conflict):
         url_path = path(kind, metadata.get("namespace"), metadata["name"])
-        answer = session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
-        return dict(answer.body["metadata"])
-    return {}
+        session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
 
 
 def delete_unchanged(session: Session, item: Json) -> None:

@@ -36,11 +36,15 @@ class Hold(Struct, frozen=True):
 
 
 class Deletion(Struct, frozen=True):
-    """Since when the objects of a task are being deleted, what that waits for, and what to do."""
+    """Since when the objects of a task are being deleted, what that waits for, and what to do.
+
+    `passes` is whether nothing but grace periods keeps its pods.
+    """
 
     since: str = ""
     why: str = ""
     step: str = ""
+    passes: bool = False
 
     def __str__(self) -> str:
         """Return `deleting since TIME: waits for finalizer example.com/stuck`; empty if it is not.
@@ -70,13 +74,16 @@ def hold_of(item: Object) -> Hold:
     """Return why an object other than a pod still exists."""
     metadata, kind = item["metadata"], item["kind"]
     described = f"`kubectl describe {kind.lower()} {metadata['name']}`"
+    title = f"{kind} {metadata['name']}"
+    left = None
     if waits := _waits_for_finalizers(item):
         step = f"its controller, or a cluster admin, has to remove the finalizer: see {described}"
     else:
         has_dependents = _DEPENDENTS in (metadata.get("finalizers") or ())
         waits = "waits for its pods to be deleted" if has_dependents else "is not deleted yet"
         step = f"see {described}"
-    return Hold(f"{kind} {metadata['name']}", waits, step)
+        left = 0.0  # a moment after its pods
+    return Hold(title, waits, step, left)
 
 
 def hold_of_pod(pod: Object, title: str, now: datetime | None = None) -> Hold:
@@ -133,10 +140,13 @@ def deletion_of(
     if any(map(finalizers, deleting)):
         holds = [hold for hold, item in zip(holds, deleting, strict=True) if finalizers(item)]
         return Deletion(since, "; ".join(dict.fromkeys(hold.why for hold in holds)), holds[0].step)
-    holds = [hold_of_pod(pod, title(pod)) for pod in pods] or holds[:1]
-    why = str(holds[0]) if pods else holds[0].why
-    more = f" and {len(holds) - 1} more" if holds[1:] else ""
-    return Deletion(since, f"{why}{more}", holds[0].step)
+    stopping = list(filter(is_terminating, pods))
+    if not stopping:
+        return Deletion(since, holds[0].why, holds[0].step, passes=True)
+    first, *others = [hold_of_pod(pod, title(pod)) for pod in stopping]
+    more = f" and {len(others)} more" if others else ""
+    passes = not any(is_silent(pod) or finalizers(pod) for pod in stopping)
+    return Deletion(since, f"{first}{more}", first.step, passes)
 
 
 def _requested_at(item: Object) -> str:

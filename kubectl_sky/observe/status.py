@@ -367,9 +367,9 @@ def fold(tasks: Iterable[TaskObjects]) -> list[TaskStatus]:
 def of(task: TaskObjects) -> TaskStatus:
     items, pods = task.items, task.all_pods
     backend = registry.of(items[0])
-    nodes = _nodes(task)
     metadata = items[0]["metadata"]
     deletion = deletion_of(items, pods, lambda pod: backend.title(backend.rank(pod)))
+    nodes = tuple(_without_stop(node, deletion.since) for node in _nodes(task))
     if task.missing is Missing.DELETED and not deletion.since:
         stem = metadata["name"].rpartition("-node-")[0]
         lost = [
@@ -403,6 +403,13 @@ def of(task: TaskObjects) -> TaskStatus:
         deletion=deletion,
         notices=causes,
     )
+
+
+def _without_stop(node: NodeStatus, since: str) -> NodeStatus:
+    """Return a node that ended because its task is being deleted as one that is still stopping."""
+    if not since or node.state is not State.FAILED or node.ended_at < since:
+        return node
+    return replace(node, state=State.RUNNING, reason=TERMINATING, exit_code=None, ended_at="")
 
 
 def name_of(item: Object) -> str:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.observe.nodes import NOT_SCHEDULED, RETRYING, TERMINATING, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -36,10 +37,11 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     """Return the stage of the node that is furthest behind; None if no node waits.
 
     `cause` explains why nodes are blocked, if it is known. That the task is being deleted comes
-    first.
+    first, without its pods, whose ends would be a line each.
     """
     if task.deletion.since:
-        return WaitingStage(f"{task.name}: {task.deletion}", normal=False)
+        shown = replace(task.deletion, why="") if task.deletion.passes else task.deletion
+        return WaitingStage(f"{task.name}: {shown}", normal=False)
     waiting = [
         node
         for node in task.nodes

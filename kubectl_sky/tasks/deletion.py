@@ -9,7 +9,7 @@ from msgspec import Struct
 from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Interrupted
-from kubectl_sky.observe.deletion import Hold, hold_of, hold_of_pod, summarize
+from kubectl_sky.observe.deletion import Hold, finalizers, hold_of, hold_of_pod, summarize
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks.find import MAX_LABEL_VALUES
@@ -140,13 +140,17 @@ def _read(
     remainders = []
     for entry in deleted:
         of_entry = items.get(entry.value, [])
-        holds = [hold_of(item) for item in of_entry if item["metadata"]["uid"] in entry.uids]
-        holds += [
+        by_pods = [
             hold_of_pod(pod, entry.title_of_pod(pod), session.now())
             for pod in pods_of.get(entry.value, ())
             if _is_of(pod, entry, of_entry)
         ]
-        if holds:
+        by_objects = [
+            hold_of(item)
+            for item in of_entry
+            if item["metadata"]["uid"] in entry.uids and (finalizers(item) or not by_pods)
+        ]
+        if holds := by_objects + by_pods:
             remainders.append(Remainder(entry.value, entry.title, holds))
     return remainders
 

@@ -93,13 +93,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     def delete(workload: tuple[Workload, Mapping[str, str]]) -> None:
         """By its uid: deleting a collection also deletes what only has the labels."""
         backend, metadata = workload
-        objects.delete_with_dependents(
-            session,
-            backend.kind,
-            metadata,
-            propagation=backend.propagation,
-            grace=backend.grace_period,
-        )
+        objects.delete_with_dependents(session, backend.kind, metadata, grace=backend.grace_period)
 
     parallel.map_parallel(delete, workloads)
     unowned = {

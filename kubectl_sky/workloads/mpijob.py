@@ -41,7 +41,6 @@ class MPIJob(AllNodes):
     restarts_all_nodes = True
     owner_label = "app"  # of the launcher's Job; the MPIJob owns the workers directly
     suspend_path = ("spec", "runPolicy", "suspend")
-    propagation = "Foreground"
     grace_period = 5
     field = f"metadata.labels['{_RANK}']"
 

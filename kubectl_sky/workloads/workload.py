@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,7 +69,6 @@ class Workload(ABC):
     stable_hostnames: bool = False  # pods have the host names of the plan
     suspend_path: tuple[str, ...] = ()  # field that suspends an object; empty: not supported
     restarts_all_nodes: bool = False  # all nodes restart when one does
-    propagation: Literal["Background", "Foreground"] = "Background"  # deletion propagation
     grace_period: int | None = None  # termination grace period in seconds; None: the pods'
     owner_label: str = ""  # label of controller-made Jobs that names the owning object
 

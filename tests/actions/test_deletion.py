@@ -95,6 +95,10 @@ def test_stop_without_wait_says_that_it_is_being_deleted(
     assert (code, out) == (0, f"task/{ID} (train) is being deleted\n")
     assert err == "1 task is being deleted; `kubectl sky list` shows what still exists\n"
     assert "stopped" not in out + err
+    for command in (("list",), ("status", ID), ("doctor", ID)):
+        assert "node-0 is stopping until" in " ".join(run(*command)[1].split()), command
+    api.end(pod)
+    assert api.names() == []
 
 
 def test_stop_json_of_what_remains_is_deleting(run: Run, api: FakeCluster, pod: str) -> None:
@@ -185,6 +189,19 @@ def test_wait_for_delete_ends_when_the_pods_are_gone(run: Run, api: FakeCluster,
     code, out, err = run("wait", ID, "--for=delete", "--timeout", "1s")
     assert (code, out) == (1, "")
     assert "gave up waiting: still being deleted" in err
+
+
+def test_wait_for_task_that_is_stopped_does_not_call_its_kill_a_failure(
+    run: Run, api: FakeCluster, pod: str
+) -> None:
+    api.stays[pod] = 600
+    run("stop", "train", "--wait=false")
+    api.finish(JOB, 137)
+    assert "running (deleting" in run("list")[1]
+    api.after("watch jobs", lambda: api.end(pod))
+    code, _, err = run("wait", ID)
+    assert (code, "failed" in err) == (4, False)
+    assert f"task {ID} (train) was stopped: its Jobs have been deleted" in err
 
 
 def test_doctor_of_pod_on_lost_cluster_node_does_not_advise_what_is_set(
