@@ -45,7 +45,9 @@ _FORMS = {
     ),
     "passwords in URLs": (
         rf"://[^\s/:@'\"]{{0,200}}:(?P<secret>[^\s'\"<>]{{1,{_MAX}}})@",
-        r"https?://(?P<secret>[^\s/:@'\"]{1,500})@",
+        r"\bjdbc:oracle:\w{1,9}:[^\s/@]{1,200}/(?P<secret>[^\s@]{1,200})@",
+        r"https?://[^\s/]{1,253}/t/(?P<secret>[^\s/]{8,200})/",
+        r"https?://(?P<secret>[^\s/:@'\"]{1,500})(?::[^\s/@'\"]{0,200})?@",
     ),
     "tokens": (
         r"(?<![A-Za-z0-9])(?P<secret>(?:gh[oprsu]_|github_pat_|gl[a-z]{1,6}-|npm_|pypi-|hvs\.|SG\."
@@ -60,10 +62,16 @@ _FORMS = {
         r"[A-Za-z0-9+]{32,2000}={0,2})(?![\w/.-])",
     ),
     "words after flags": (
-        r"(?<![\w-])(?:-u|--user|--proxy-user)[ \t=]*[\"']?[^\s:\"']{0,200}:(?P<secret>[^\s\"']+)",
-        r"--from-literal[ \t=]+[\"']?[\w.-]{1,200}=(?P<secret>[^\s\"']+)",
+        r"(?<![\w-])(?:-[a-zA-Z]{0,9}[uU]|--user|--proxy-user)[ \t=]*[\"']?[^\s:\"']{0,200}:"
+        r"(?P<secret>(?!//)[^\s\"']+)",
+        r"--from-literal[ \t=]+[\"']?[\w.-]{1,200}=[\"']?(?P<secret>[^\s\"']+)",
         r"\bsshpass[ \t]+-p[ \t]*(?P<secret>\S+)",
         r"\b(?:mysql|mariadb)\w*[^\n|;&]{0,300}?[ \t]-p(?P<secret>[^\s-]\S*)",
+        r"[ \t]-[uU][ \t]*[^\s,:%]{1,200}[,%](?P<secret>\S+)",
+        r"\b(?:7z\w?|unrar|useradd|usermod)\b[^\n|;&]{0,300}?[ \t]-p[ \t]*(?P<secret>[^\s-]\S*)",
+        r"\bsqlcmd\b[^\n|;&]{0,300}?[ \t]-P[ \t]*(?P<secret>\S+)",
+        r"\bmc[ \t]+alias[ \t]+set(?:[ \t]+\S{1,200}){3}[ \t]+(?P<secret>\S+)",
+        r"\bhtpasswd[ \t]+-\w{0,9}b\w{0,9}(?:[ \t]+\S{1,200}){2}[ \t]+(?P<secret>\S+)",
         r"\b(?:ssh-keygen|zip|unzip|openssl)\b[^\n|;&]{0,300}?[ \t]-[NPkK][ \t]+(?P<secret>\S+)",
         r"\bredis-cli[^\n|;&]{0,300}?[ \t]-a[ \t]+(?P<secret>\S+)",
         r"\b(?:mongo\w*|login)[^\n|;&]{0,300}?[ \t]-p[ \t]*(?P<secret>[^\s-]\S*)",
@@ -73,8 +81,10 @@ _FORMS = {
     "words after names": (
         r"(?im)(?:^|\blogin[ \t]+\S{1,200})[ \t]*\b(?:password|passwd)[ \t]+"
         r"(?P<secret>(?!->)[^\s=:]\S*)",
-        r"(?i)\b(?:token|password|passwd|passphrase|api[ _-]?key|pin|jwt)(?:[ \t]+(?:is|was|of))?"
-        r"[ \t]+[\"'(<]?(?P<secret>(?=\S{0,200}\d)[^\s\"'<>()]{6,2000})",
+        r"(?m)^[ \t]*stringData:[ \t]*(?P<secret>(?:\n[ \t]+\S[^\n]*)+)",
+        r"(?i)\b(?:(?:auth)?token|password|passwd|passphrase|api[ _-]?key|pin|jwt)"
+        r"(?:[ \t]+(?:is|was|of))?[ \t]+[\"'(<]?"
+        r"(?P<secret>(?!\w{1,50}=)(?=\S{0,200}\d)[^\s\"'<>()]{6,2000})",
         r"\$\{(?i:\w{0,80}(?:token|key|pass|pwd|secret|cred|auth|dsn|jwt)\w{0,80}):?[-=+](?P<secret>[^}\n]+)",
     ),
 }
@@ -86,7 +96,8 @@ _HOOK = re.compile(
     re.IGNORECASE,
 )
 _HEADER = re.compile(
-    r"(?:(?<![\w-])-H|--header)[ \t=]*[\"']?(?P<name>[\w-]{1,100}):[ \t]*(?P<secret>[^\"'\n]+)"
+    r"(?:(?<![\w-])-H|--header)[ \t=]*[\"']?(?P<name>[\w-]{1,100}):[ \t]*"
+    r"(?P<secret>(?:\\[\"']|[^\"'\n])+)"
 )
 _PLAIN_HEADERS = {"accept", "content-type", "content-length", "host", "user-agent"}
 
@@ -97,11 +108,15 @@ _ASSIGNED = re.compile(
 _FLAG = re.compile(rf"(?<![\w-])--?{_NAME}[ \t]+(?!-)")
 _TAG = re.compile(rf"<{_NAME}>(?=[^<\s])")
 _PAIR = re.compile(rf"[\"']{_NAME}[\"']\s{{0,9}},\s{{0,9}}(?=[\"'])")
+_ENTRY = re.compile(  # of Kubernetes: {name: TOKEN, value: X}
+    rf"\bname[\"']?[ \t]*:[ \t]*[\"']?{_NAME}[\"']?[ \t]*,?\s{{0,40}}[\"']?value[\"']?[ \t]*:[ \t]*"
+)
+_INSTRUCTION = re.compile(rf"(?m)^[ \t]*ENV[ \t]+{_NAME}[ \t]+")  # of a Containerfile
 _SET = re.compile(
     r"\b(?:(?:set|setenv|config|configure)(?:[ \t]+--?[\w-]{1,50}){0,5}[ \t]+){1,3}"
     r"(?P<name>[\w./:-]{1,200})[ \t]+"
 )
-_NAMED = (_SET, _FLAG, _ASSIGNED, _TAG, _PAIR)
+_NAMED = (_SET, _FLAG, _ENTRY, _INSTRUCTION, _ASSIGNED, _TAG, _PAIR)
 _QUOTE = re.compile(r"\\*[\"'`]")
 
 # Commands and files that take a secret: `echo X | docker login`, `cat > ~/.netrc <<EOF`.
@@ -293,7 +308,7 @@ def _steps(text: str, start: int, around: str) -> Iterator[int]:
             end = text.find(opening[0], opening.end())
             line = text.find("\n", position)
             position = end + len(opening[0]) if end >= 0 else (line if line >= 0 else len(text))
-        elif text.startswith("$(", position):
+        elif text.startswith("$(", position) or (position == start and text[position] == "("):
             line = text.find("\n", position) % (len(text) + 1)
             position = text.rfind(")", position, line) + 1 or line
         else:

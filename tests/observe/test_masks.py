@@ -86,6 +86,26 @@ kubectl create secret generic a --from-literal=x=X
 AccountName=a;AccountKey=X;EndpointSuffix=b
 Server=x;Password=X
 openssl enc -k X
+curl -su bob:X https://a
+curl -U bob:X -x p https://a
+curl -H "Authorization: Token token=\"X\"" https://a
+kubectl create secret generic a --from-literal=x='X'
+pip install --index-url https://X:@pypi.example.com/simple a
+conda config --add channels https://conda.anaconda.org/t/X12/chan
+jdbc:oracle:thin:scott/X@//h:1521/x
+sqlcmd -S h -U sa -P X
+smbclient //h/s -U bob%X
+lftp -u bob,X sftp://h
+mc alias set minio http://h:9000 AKID X
+htpasswd -bc /f bob X
+useradd -p X bob
+7z x a.7z -pX
+ngrok authtoken X
+ENV API_TOKEN X
+requests.get(u, auth=('bob', 'X'))
+-Password (ConvertTo-SecureString 'X' -AsPlainText)
+{name: API_TOKEN, value: X}
+[{"name":"API_TOKEN","value":"X"}]
 """.strip().splitlines()
 TOKENS = (
     "ghp_SECRETxxxxxxxxxxxxxxxxxxxxxxxxxx",
@@ -103,6 +123,8 @@ BLOCKS = (
     "-----BEGIN RSA PRIVATE KEY-----\nSECRET\nSECRET\n-----END RSA PRIVATE KEY-----",
     "password: |\n  SECRET\n  SECRET\nrate: 1",
     "cat > ~/.netrc <<EOF\nmachine a login b\nSECRET\nEOF\n",
+    "- name: API_TOKEN\n  value: SECRET\n",
+    "kind: Secret\nstringData:\n  a: SECRET\n  b: SECRET\ntype: Opaque\n",
     "docker login --password-stdin <<'END'\nSECRET\nEND\n",
 )
 PLAIN = """
@@ -119,6 +141,9 @@ secret "train-ab12cd34" not found
 Failed to pull image "reg/a:1": not found
 torchrun --nnodes=2 --master_addr=$MASTER_ADDR --rdzv_id=job-1
 curl https://example.com/a/b?x=1
+pip install -U git+https://github.com/a/b.git
+nuclei -u https://example.com
+{name: EPOCHS, value: 10}
 """.strip().splitlines()
 
 
