@@ -228,6 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The design notes and the README define the codes.
     """
+    # A relative or empty part would find programs in the current folder, such as a checkout's git.
+    os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
     _prepare_streams()
     name = Path(sys.argv[0]).name
     gc.set_threshold(*_GC_THRESHOLDS)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -125,6 +126,19 @@ def test_checkout_unpacked_with_its_git_folder_starts_nothing(
     done = sky(*arguments, timeout=60)
     assert done.returncode == 0
     assert done.stderr.count("/wd: git's index is sparse: ignored files are not uploaded") == 1
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("part", [".", "", "wd/.."])
+def test_checkout_programs_found_by_a_relative_path_are_not_started(
+    sky: Forked, checkout: Path, ran: Path, part: str
+) -> None:
+    for name in ("git", "bash"):
+        (checkout / name).write_text(f"#!/bin/sh\ntouch {ran}\n")
+        (checkout / name).chmod(0o755)
+    environment = {**sky.environment, "PATH": f"{part}:{sky.environment['PATH']}"}
+    done = replace(sky, environment=environment)("validate", "t.yaml", timeout=60)
+    assert done.returncode == 0, done.stderr
     assert not ran.exists()
 
 
