@@ -135,7 +135,8 @@ def connect_again(dry_run: str) -> "Callable[[Connection], Session] | None":
                 f"The last submit ran in {record.place}. Submit to {place}?",
                 f"--context {session.context} -n {session.namespace}",
             )
-        output.note(f"task {record.id} in {record.place} is not stopped")
+        if replace(place, context=record.place.context) != record.place:
+            output.note(f"task {record.id} in {record.place} is not stopped")
         return session
 
     return connect

@@ -148,6 +148,18 @@ def test_rerun_with_a_namespace_of_its_own_submits_there_and_stops_nothing(
     assert len(jobs(api)) == 2
 
 
+def test_rerun_by_another_context_of_the_place_stops_the_task_as_it_says(
+    run: Run, api: FakeCluster, tmp_path: Path, submitted: str
+) -> None:
+    file = tmp_path / "state" / "last-submit"
+    file.write_bytes(file.read_bytes().replace(b'"context":"fake"', b'"context":"old"'))
+    code, _, err = run("rerun", "--context", "fake", "-d")
+    assert code == 0, err
+    assert "task train001 (train) is stopped first" in err
+    assert "is not stopped" not in err
+    assert submitted not in jobs(api)
+
+
 def test_rerun_file_that_names_other_local_files_since_is_refused_without_a_terminal(
     run: Run, api: FakeCluster, tmp_path: Path, submitted: str
 ) -> None:
