@@ -15,7 +15,6 @@ from kubectl_sky.errors import (
     ClusterError,
     Conflict,
     Expired,
-    Forbidden,
     NotFound,
     Unprocessed,
     Unreachable,
@@ -231,8 +230,7 @@ def create_or_accept(
                 session.wait_or_raise(retries, problem)
             is_second = True
         except ClusterError as error:
-            is_lost = isinstance(problem, Unreachable)
-            raise (problem if is_lost or isinstance(error, Forbidden) else error) from None
+            raise (problem if isinstance(problem, Unreachable) else error) from None
 
     accept(manifest, answer.body)
     body = manifest | {"metadata": answer.body["metadata"]}
