@@ -32,7 +32,7 @@ after_download() {
 # Lists the files as the disk has them. Names are written as rclone reads them: control characters as symbols, and links with
 # a suffix.
 list() {
-  (cd "$target" && for type in f l; do find . -type "$type" -exec stat -c "$type;%Z;%Y;%s;%n" {} +; done) 2> "$state/unread" |
+  (cd "$target" && for type in f l; do find . -type "$type" -exec stat -c "//$type;%Z;%Y;%s;%n" {} +; done) 2> "$state/unread" |
     LC_ALL=C awk -F ';' '
     function finish() {
       if (name == "") return
@@ -42,9 +42,9 @@ list() {
         gsub(sprintf("%c", code), "\342\220" sprintf("%c", code == 127 ? 161 : 128 + code), name)
       print facts substr(name, 3) (link ? ".rclonelink" : "")
     }
-    /^[fl];[0-9]+;[0-9]+;[0-9]+;\.\// {
+    /^\/\// { # no path has that, even if a name has line feeds
       finish()
-      link = $1 == "l"
+      link = $1 == "//l"
       facts = $2 ";" $3 ";" $4 ";"
       name = $0
       sub(/^[^.]*/, "", name)

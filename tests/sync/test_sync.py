@@ -239,6 +239,7 @@ def test_sync_missing_bucket_is_created_only_by_name(bucket: Bucket, prefix: str
 
 NAMES = (
     b"new\nline",
+    b"x\nf;1;2;3;.",
     b"re\rturn",
     b"caf\xe9",
     b"tab\tx",
