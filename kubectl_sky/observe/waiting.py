@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kubectl_sky.observe.nodes import NOT_SCHEDULED, RETRYING, TERMINATING, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -36,12 +35,12 @@ def is_blocked(node: NodeStatus) -> bool:
 def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     """Return the stage of the node that is furthest behind; None if no node waits.
 
-    `cause` explains why nodes are blocked, if it is known. That the task is being deleted comes
-    first, without its pods, whose ends would be a line each.
+    `cause` explains why nodes are blocked, if it is known. What keeps a task that is being deleted
+    comes first; grace periods pass without a word.
     """
     if task.deletion.since:
-        shown = replace(task.deletion, why="") if task.deletion.passes else task.deletion
-        return WaitingStage(f"{task.name}: {shown}", normal=False)
+        shown = WaitingStage(f"{task.name}: {task.deletion}", normal=False)
+        return None if task.deletion.passes else shown
     waiting = [
         node
         for node in task.nodes

@@ -127,8 +127,9 @@ def test_rule_notice_quotes_no_message(rule: Rule) -> None:
 
 @given(st.text(), st.sampled_from(RULES), st.text())
 def test_doctor_random_messages_do_not_crash(message: str, rule: Rule, reason: str) -> None:
-    if rule.source is not SignalSource.ENDED:
-        diagnose(make_snapshot(Said(rule.name, message, "", reason)), RULES)
+    said = Said(rule.name, message, "", reason)
+    if said.source is not SignalSource.ENDED:
+        diagnose(make_snapshot(said), RULES)
 
 
 def make_pending(message: str, spec: Json, *claims: Json) -> TaskSnapshot:
