@@ -59,7 +59,9 @@ def test_commands_pod_over_ephemeral_storage_report_evicted(sky: Command) -> Non
     assert done.returncode == 0, done.stderr
     for command, output in failure_texts(sky, "evict003", "150s").items():
         assert "failed" in output and "node-1" in output, (command, output)
-        reason = "it used too much local disk" if command == "doctor" else "Evicted"
+        reason = (
+            "it wrote more to the local disk than its limit" if command == "doctor" else "Evicted"
+        )
         assert reason in output, (command, output)
     assert sky("stop", "evict003").returncode == 0
 
