@@ -235,9 +235,16 @@ def watch_task(
         snapshot = take_snapshot()
         if snapshot.task.state.ended and not _has_all_pods(snapshot):
             # Kinds are watched separately: a Job may arrive before the failed pod that ended it.
-            pods = _pods(patient, task.namespace, selector)
-            items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
+            existing = {
+                pod["metadata"]["uid"]: pod for pod in _pods(patient, task.namespace, selector)
+            }
+            items.by_uid |= existing
             snapshot = take_snapshot()
+            if any(
+                pod["metadata"]["uid"] not in existing and not _has_ended(pod)
+                for pod in snapshot.pods
+            ):
+                continue  # gone already: the watch is about to tell how it ended
         incomplete = snapshot.task.incomplete
         recorder.record_failures(snapshot.task, snapshot.pods)
         yield snapshot
@@ -272,9 +279,11 @@ def _pods(session: Session, namespace: str, selector: str) -> list[Json]:
 def _has_all_pods(snapshot: TaskSnapshot) -> bool:
     task = snapshot.task
     finished = task.num_nodes if task.over else sum(node.state.ended for node in task.nodes)
-    phases = [pod.get("status", {}).get("phase") for pod in snapshot.pods]
-    ended = [phase for phase in phases if phase in ("Succeeded", "Failed")]
-    return len(ended) >= finished + task.restarts
+    return sum(map(_has_ended, snapshot.pods)) >= finished + task.restarts
+
+
+def _has_ended(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) -> TaskSnapshot:

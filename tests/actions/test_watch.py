@@ -1,15 +1,21 @@
 """Watch tasks of a cluster in memory."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, Timer
 
 import pytest
 
+from kubectl_sky.cluster.session import Json
+from kubectl_sky.cluster.watch import Change, WatchEvent
+from kubectl_sky.observe import status
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.tasks import find, watch
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import evidence, find, watch
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, lose
-from tests.builders import ID
+from tests.builders import ID, make_job, make_pod, terminated
 from tests.fake_cluster import FakeCluster
 
 TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
@@ -47,3 +53,44 @@ def test_watch_task_waits_for_slow_kind_while_another_is_read_again(
     snapshots = watch.watch_task(api.session(), task)
     assert next(filter(None, snapshots)).task.id == ID
     assert api.count("watch pods") == 3
+
+
+class _ToldEvents(watch.SharedWatches):
+    """A watch that tells given events, and no more."""
+
+    def __init__(self, *events: WatchEvent) -> None:
+        self._events = events
+
+    def changes(self, task: TaskStatus, stop: Event | None) -> Iterator[WatchEvent | None]:
+        yield from self._events
+
+
+def test_cause_of_deleted_pod_is_kept_if_its_job_is_told_to_have_failed_first(
+    api: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kinds are watched separately, and the pod is gone when the watch of the Jobs is ahead."""
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
+
+    def tell(kind: kinds.Kind, item: Json) -> WatchEvent:
+        return WatchEvent(Change.MODIFIED, kind, item)
+
+    running = make_job(0)
+    failed = make_job(0, end="Failed")
+    pod = make_pod(0, "Running")
+    end = terminated(137)
+    end["terminated"]["message"] = "3 files not written back"
+    failed_pod = make_pod(0, "Failed", end)
+    events = _ToldEvents(
+        tell(kinds.JOB, running),
+        tell(kinds.POD, pod),
+        WatchEvent(Change.SYNCED, kinds.JOB, {}),
+        WatchEvent(Change.SYNCED, kinds.POD, {}),
+        tell(kinds.JOB, failed),
+        tell(kinds.POD, failed_pod),
+        WatchEvent(Change.DELETED, kinds.POD, failed_pod),
+    )
+    (task,) = status.tasks([running], [pod])
+    ended = watch.wait_for_task(api.session(), task, watch.Wait(), shared=events)
+    kept = evidence.of_task(api.session(), ended)
+    assert kept
+    assert [death.message for death in kept.deaths] == ["3 files not written back"]
