@@ -20,8 +20,10 @@ PORT = 61137  # above the ephemeral ports; closed before the user's program star
 LINE = 256  # maximum bytes of a node's line
 GREETING = 5.0  # maximum seconds until it has come
 TICK = 0.2  # seconds between attempts
-SERVICE, ADDRESS = sys.argv[1], os.environ["POD_IP"]
-RANK, NODES = int(os.environ["NODE_RANK"]), int(os.environ["NUM_NODES"])
+SERVICE = sys.argv[1]
+ADDRESS = os.environ["POD_IP"]
+RANK = int(os.environ["NODE_RANK"])
+NODES = int(os.environ["NUM_NODES"])
 TIMEOUT = int(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT") or "1800")
 DEADLINE = time.monotonic() + TIMEOUT
 MASKED = "REDACTED"
@@ -64,7 +66,9 @@ class Host:
     """Rank 0: the connections that have sent nothing yet, and those of ranks."""
 
     def __init__(self, server):
-        self.server, self.pending, self.joined = server, {}, {}
+        self.server = server
+        self.pending = {}
+        self.joined = {}
         self.selector = selectors.DefaultSelector()
         self.selector.register(server, selectors.EVENT_READ)
 

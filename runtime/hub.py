@@ -27,7 +27,8 @@ endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/
 token = (os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or "").strip()
 tree_url = endpoint + os.environ["KUBECTL_SKY_TREE"]
 files_url = endpoint + os.environ["KUBECTL_SKY_RESOLVE"]
-prefix, target = os.environ["KUBECTL_SKY_PREFIX"], os.environ["KUBECTL_SKY_SCRATCH"] + "/data"
+prefix = os.environ["KUBECTL_SKY_PREFIX"]
+target = os.environ["KUBECTL_SKY_SCRATCH"] + "/data"
 
 
 class DownloadError(Exception):
@@ -118,7 +119,8 @@ def local_path(name):
 
 def save(entry, path):
     """Download one file, resume after interruptions, and verify its size and checksum."""
-    url, size = files_url + "/" + quote(entry["path"]), entry.get("size")
+    url = files_url + "/" + quote(entry["path"])
+    size = entry.get("size")
     digest = [hashlib.sha256()]
     os.makedirs(os.path.dirname(path), exist_ok=True)
 
@@ -157,7 +159,8 @@ def download():
     files = select()
     if not files or files[0][1] != target:
         os.makedirs(target, exist_ok=True)
-    reported, size = time.time(), 0
+    reported = time.time()
+    size = 0
     with ThreadPoolExecutor(WORKERS) as pool:
         futures = [pool.submit(save, *file) for file in files]
         try:

@@ -422,14 +422,16 @@ class FakeCluster:
         return 201, self._store(path, call.body | {"metadata": metadata})
 
     def _update(self, call: _Call) -> tuple[int, Json]:
-        live, version = self._existing(call), call.body["metadata"]["resourceVersion"]
+        live = self._existing(call)
+        version = call.body["metadata"]["resourceVersion"]
         if version != live["metadata"]["resourceVersion"]:
             raise problems.conflict(call.kind.resource, call.name, "resourceVersion")
         return 200, self._store(call.path, call.body)
 
     def _apply(self, call: _Call) -> tuple[int, Json]:
         """Merge what a manager applies; fields that it no longer applies are removed."""
-        key, live = (call.path, call.query["fieldManager"]), self._objects.get(call.path, {})
+        key = (call.path, call.query["fieldManager"])
+        live = self._objects.get(call.path, {})
         merged = patches.merge(live, _dropped(self._applied.get(key, {}), call.body))
         merged = patches.merge(merged, call.body)
         if not call.query.get("dryRun"):
@@ -440,7 +442,8 @@ class FakeCluster:
     def _patch(self, call: _Call) -> tuple[int, Json]:
         if "force" in call.query:
             return self._apply(call)
-        live, body = self._existing(call), call.body
+        live = self._existing(call)
+        body = call.body
         for field in ("uid", "resourceVersion"):
             if (
                 body.get("metadata", {}).get(field, live["metadata"][field])
@@ -543,7 +546,8 @@ class FakeCluster:
         position = 0
         if "sendInitialEvents" in call.query:
             with self._changed:
-                (_, answer), position = self._list(call), len(self._events)
+                (_, answer) = self._list(call)
+                position = len(self._events)
             metadata = answer["metadata"] | {"annotations": {"k8s.io/initial-events-end": "true"}}
             end = {"type": "BOOKMARK", "object": {"metadata": metadata}}
             added = [{"type": "ADDED", "object": item} for item in answer["items"]]
@@ -567,7 +571,8 @@ class FakeCluster:
         return self._streamed(lambda stream: self._lines(call, pod, stream))
 
     def _lines(self, call: _Call, path: str, stream: "_Stream") -> Iterator[bytes]:
-        query, sent = call.query, 0
+        query = call.query
+        sent = 0
         lines = self._logs.setdefault(call.name, [])
         if "tailLines" in query:
             sent = max(0, len(lines) - int(query["tailLines"]))

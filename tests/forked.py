@@ -61,7 +61,8 @@ class Forked(Command):
             signal.setitimer(signal.ITIMER_REAL, timeout)
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
-            sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+            sys.stdin = os.fdopen(0, closefd=False)
+            sys.stdout = os.fdopen(1, "w", closefd=False)
             sys.stderr = os.fdopen(2, "w", errors="backslashreplace", closefd=False)
             sys.argv[0] = str(Path(main.__file__).parents[1] / "__main__.py")
             os.environ.clear()

@@ -200,7 +200,8 @@ def _pattern(line: str) -> str:
     """Return a pattern for a line, without the values that differ from run to run."""
     if line == "…":
         return r"(?:.*\n)*?"
-    pattern, position = "", 0
+    pattern = ""
+    position = 0
     for match in _VARIABLE.finditer(line):
         pattern += re.escape(line[position : match.start()]) + _PATTERNS[match.lastgroup or ""]
         position = match.end()

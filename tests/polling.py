@@ -6,7 +6,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_FIRST, _LONGEST = 0.02, 0.5  # seconds between two checks
+_FIRST = 0.02
+_LONGEST = 0.5  # seconds between two checks
 
 
 def eventually(
@@ -16,7 +17,8 @@ def eventually(
 
     Fails after some seconds with the message, or with the last AssertionError of the check.
     """
-    deadline, pause = time.monotonic() + seconds, _FIRST
+    deadline = time.monotonic() + seconds
+    pause = _FIRST
     while True:
         late = time.monotonic() > deadline
         try:

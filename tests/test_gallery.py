@@ -118,7 +118,8 @@ def files(folder: Path) -> Mapping[str, str]:
 
 
 def test_spot_example_failure_fails_and_saves_last_checkpoint(tmp_path: Path) -> None:
-    run, bucket = Run(tmp_path, "42", "fine-tune"), tmp_path / "my-bucket" / "spot" / "t"
+    run = Run(tmp_path, "42", "fine-tune")
+    bucket = tmp_path / "my-bucket" / "spot" / "t"
     code, out = run()
     assert (code, "CUDA error in step 130" in out) == (1, True), out
     assert files(bucket)["last/name"] == "checkpoint-100\n"
@@ -133,7 +134,8 @@ def test_spot_example_failure_fails_and_saves_last_checkpoint(tmp_path: Path) ->
 
 
 def test_spot_example_stopped_node_saves_last_checkpoint(tmp_path: Path) -> None:
-    run, bucket = Run(tmp_path, "42", "fine-tune"), tmp_path / "my-bucket" / "spot" / "t"
+    run = Run(tmp_path, "42", "fine-tune")
+    bucket = tmp_path / "my-bucket" / "spot" / "t"
     (tmp_path / "work" / "finetune.py").write_text(
         "import pathlib, sys, time\n"
         "folder = pathlib.Path(sys.argv[-1], 'checkpoint-50')\n"

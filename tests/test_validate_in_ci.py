@@ -111,7 +111,8 @@ def test_action_without_matching_file_fails(action: Action, tmp_path: Path, file
 
 
 def test_action_skips_links_and_quotes_nothing_of_them(action: Action, tmp_path: Path) -> None:
-    checkout, outside = tmp_path / "checkout", tmp_path / "outside"
+    checkout = tmp_path / "checkout"
+    outside = tmp_path / "outside"
     (checkout / "tasks").mkdir(parents=True)
     outside.mkdir()
     (outside / "token.sky.yaml").write_text("SECRET-TOKEN\n")
@@ -170,7 +171,8 @@ def test_action_looks_for_no_local_files(action: Action, tmp_path: Path) -> None
 
 def workflow_commands(output: str) -> list[str]:
     """Return the lines that a runner executes, as actions/runner parses them."""
-    executed, token = [], ""
+    executed = []
+    token = ""
     for line in output.splitlines():
         if token:
             token = "" if line.strip() == f"::{token}::" else token

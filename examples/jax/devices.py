@@ -14,5 +14,6 @@ if nodes > 1:
     )
 ones = jnp.ones((jax.local_device_count(), 1))
 total = jax.pmap(lambda value: jax.lax.psum(value, "all"), axis_name="all")(ones)
-here, everywhere = jax.local_device_count(), jax.device_count()
+here = jax.local_device_count()
+everywhere = jax.device_count()
 print(f"{here} of {everywhere} devices are here; their sum is {total[0, 0]:.0f}")

@@ -20,7 +20,8 @@ from kubectl_sky.words.documents import AnyJson, Document, Note
 
 _SCHEMA = f"https://github.com/kubectl-sky/kubectl-sky/raw/v{__version__}/schemas/settings.json"
 _HEADER = f"# yaml-language-server: $schema={_SCHEMA}\n"
-DEFAULT, ENVIRONMENT = "default", "environment"
+DEFAULT = "default"
+ENVIRONMENT = "environment"
 _VARIABLES = (
     "KUBECTL_SKY_SERVER",
     "K8S_CLI_API_URL",

@@ -44,7 +44,8 @@ def copy(example: Path, force: bool) -> list[Path]:
 
     Raises UserError, before anything is written, if one exists.
     """
-    folder, name = example.parent, _NUMBER.sub("", example.name)
+    folder = example.parent
+    name = _NUMBER.sub("", example.name)
     text = example.read_text(encoding="utf-8")
     files = {Path(name): _USED.sub(r"\1", text.replace(example.name, name)).encode()}
     for used in {folder / path for path in _USED.findall(text)} - {example}:

@@ -119,9 +119,11 @@ def status(state_dir: StateDir) -> Status:
         return Status(ClusterState.ABSENT, note="run `kubectl sky local up` to create one")
     driver = _DRIVERS[record.driver](state_dir)
     try:
-        state, problem = driver.state(), ""
+        state = driver.state()
+        problem = ""
     except SkyError as error:
-        state, problem = ClusterState.UNKNOWN, str(error)
+        state = ClusterState.UNKNOWN
+        problem = str(error)
     return _status(state_dir, record, driver, state, problem)
 
 

@@ -53,7 +53,8 @@ def check(url: str) -> None:
     """
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
         host.encode("idna")
     except ValueError:
         raise ValueError("not a URL") from None
@@ -100,7 +101,8 @@ def describe_stopped(message: Notice) -> Notification:
 def send(url: str, document: Notification) -> str:
     """POST a document; return why it failed, or an empty text."""
     try:
-        headers, body = {"Content-Type": "application/json"}, msgspec.json.encode(document)
+        headers = {"Content-Type": "application/json"}
+        body = msgspec.json.encode(document)
         answer = web.fetch(Fetch(url, "POST", headers, body, _SECONDS))
         problem = f"HTTP {answer.status}" if answer.status >= 300 else ""
     except FetchFailed as error:

@@ -21,7 +21,8 @@ def read(environ: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
         path = file.replace("~", environ.get("HOME", ""), 1)
         with suppress(OSError, InvalidFiles):
             settings = load(bounded.read(path, MAX_BYTES), path)[0].get("kubernetes")
-            known, given = schema.resolve(_FIELDS)["properties"], dict(entries(settings))
+            known = schema.resolve(_FIELDS)["properties"]
+            given = dict(entries(settings))
             settings_by_file[file] = [field for field in known if field in given]
     return settings_by_file
 

@@ -91,7 +91,8 @@ class Client:
         "server" also lets the cluster check them. Raises InvalidFiles with every problem of the
         task, and ClusterError; what was sent is deleted again then.
         """
-        report, connections = Report(), [self._connection]
+        report = Report()
+        connections = [self._connection]
 
         def connect(connection: Connection) -> Session:
             connections.append(connection)  # the task may choose the context

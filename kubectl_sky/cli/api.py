@@ -82,7 +82,8 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     from kubectl_sky.server.serve import Listener, serve
 
     loopback = host in _LOOPBACK
-    certificate, key = flags["tls_cert"], flags["tls_key"]
+    certificate = flags["tls_cert"]
+    key = flags["tls_key"]
     _check_exposure(host, bool(certificate), bool(key), flags)
     config = Config(
         cluster.flags(),
@@ -106,7 +107,8 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
 
 def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str, object]) -> None:
     """Refuse flags that would expose tokens or your credentials. Raises UserError."""
-    loopback, behind_proxy = host in _LOOPBACK, bool(flags["behind_proxy"])
+    loopback = host in _LOOPBACK
+    behind_proxy = bool(flags["behind_proxy"])
     if certificate != key:
         raise UserError("--tls-cert and --tls-key are used together")
     if not (loopback or certificate or behind_proxy):

@@ -69,7 +69,8 @@ class Arguments:
     def _split(self, letters: str) -> Iterator[tuple[str, str | None]]:
         """Split short flags: `-it` is two flags, and `-ojson` and `-o=json` one with a value."""
         while letters:
-            name, letters = f"-{letters[0]}", letters[1:]
+            name = f"-{letters[0]}"
+            letters = letters[1:]
             option = self._options.get(name)
             if letters.startswith("=") or (option and not option.is_flag and not option.count):
                 yield name, letters.removeprefix("=") if letters else None

@@ -23,7 +23,8 @@ def clean(
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     leftovers = find_leftovers(session, scope, older_than)
-    orphans, finished = leftovers.orphans, leftovers.finished
+    orphans = leftovers.orphans
+    finished = leftovers.finished
     for kind in leftovers.unread:
         output.note(f"{kind.plural} are not cleaned: you may not list them; {ROLE_HINT}")
     if leftovers.young:

@@ -108,7 +108,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, after the flags that stood before the command."""
-        params, rewritten = self.get_params(ctx), list(args)
+        params = self.get_params(ctx)
+        rewritten = list(args)
         try:
             with suppress(*_incomplete(ctx)):
                 arguments = Arguments(params, args)
@@ -252,7 +253,8 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
 
     if unknown := _unknown_command(ctx, sorted(args, key=lambda word: word.startswith("-"))):
         return unknown
-    answer, command = "", " ".join(_path(ctx))
+    answer = ""
+    command = " ".join(_path(ctx))
     if isinstance(error, click.NoSuchOption):
         params = ctx.command.get_params(ctx)
         known = {name for param in params for name in (*param.opts, *param.secondary_opts)}

@@ -23,7 +23,9 @@ _THREAD = "completion"  # that asks the cluster
 # Shells expand what they are given, and anyone with access to the cluster can name a task. A word
 # that begins with a dash would be a flag.
 _SAFE = re.compile(r"\w[\w.:@%+/=-]*")
-_NO_SPACE, _NO_FILES, _FOLDERS = 2, 4, 16  # cobra's ShellCompDirective
+_NO_SPACE = 2
+_NO_FILES = 4
+_FOLDERS = 16  # cobra's ShellCompDirective
 
 # What completes a parameter of these names: words of the cluster, or files.
 _KINDS = {
@@ -204,7 +206,8 @@ def _respond(command: click.Command, words: Sequence[str]) -> None:
         for item in items
         if item.type == "plain"
     ]
-    directive, types = _NO_FILES, {item.type for item in items}
+    directive = _NO_FILES
+    types = {item.type for item in items}
     if "dir" in types:
         directive = _FOLDERS
     elif "file" in types:

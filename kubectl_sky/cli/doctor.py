@@ -24,7 +24,8 @@ _ADD_ONS = {
 }
 
 
-_COLUMNS, _MIN_COLUMNS = 108, 40  # of a cause
+_COLUMNS = 108
+_MIN_COLUMNS = 40  # of a cause
 
 
 def _extras(

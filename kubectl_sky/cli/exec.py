@@ -68,7 +68,8 @@ def command(
 
     before_dashes = click.get_current_context().meta[commands.BEFORE_DASHES]
     if task and before_dashes == 0:
-        program, task = (task, *program), None
+        program = (task, *program)
+        task = None
     if len(program) == 1 and " " in program[0].strip():  # a line of a shell, as in SkyPilot
         program = ("/bin/sh", "-c", _SHELL_LINE, program[0])
     if not program:
@@ -78,7 +79,9 @@ def command(
             f'"{program[0]}" is a file; exec runs a program in the task',
             f"submit it as a task of its own: kubectl sky submit {program[0]}",
         )
-    rank, container, all_ranks = flags["rank"], flags["container"], flags["all_ranks"]
+    rank = flags["rank"]
+    container = flags["container"]
+    all_ranks = flags["all_ranks"]
     if all_ranks and (rank is not None or flags["pass_stdin"] or flags["tty"] or container):
         raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")
     session = cluster.session()
@@ -104,7 +107,8 @@ def enter(session: "Session", task: "TaskStatus", program: Sequence[str]) -> int
     from kubectl_sky.cluster.exec import run
     from kubectl_sky.tasks import exec as action
 
-    target, node = action.task_environment(session, task), action.node_of_rank(task, 0)
+    target = action.task_environment(session, task)
+    node = action.node_of_rank(task, 0)
     with _pipes(pass_stdin=True, tty=True) as pipes:
         return run(session, target.program(node, program), pipes)
 

@@ -40,7 +40,8 @@ def columns(value: Any, spec: str) -> tuple[list[str], list[list[str]]]:
 
     A list has a row per item, any other document one row. Raises UserError for an invalid spec.
     """
-    header, paths = [], []
+    header = []
+    paths = []
     for column in _COMMA.split(spec):
         name, colon, path = column.partition(":")
         if not (name.strip() and colon and path.strip("{} ")):
@@ -63,7 +64,8 @@ def _parts(template: str) -> tuple[_Part, ...]:
         if match.start() != position:
             break
         position = match.end()
-        expression, text = match[1], match[2]
+        expression = match[1]
+        text = match[2]
         if text is not None:
             stack[-1][1].append(_Part(text=text))
         elif expression.startswith("range "):

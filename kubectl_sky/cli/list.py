@@ -116,7 +116,8 @@ def command(
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     if flags["watch"]:  # after each change, and on a terminal for the ages every second
-        screen, latest = output.LiveText(form), None
+        screen = output.LiveText(form)
+        latest = None
         for update in watch_explained(session, scope):
             latest = update or latest
             if latest and (update or screen.is_outdated):
@@ -164,7 +165,9 @@ def _list_request(
         )
     if flags["deleted"] and (flags["all_contexts"] or flags["watch"]):
         raise UserError("--deleted cannot be combined with --watch or --all-contexts")
-    since, limit, states = flags["since"], flags["limit"], flags["states"]
+    since = flags["since"]
+    limit = flags["limit"]
+    states = flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
     columns = (

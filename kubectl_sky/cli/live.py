@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 _INTERVAL = 0.25  # seconds between looks at the clock
 _ERASE = "\r\x1b[K"
 _DEFAULT_COLUMNS = 80
-_PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"  # terminals without a stack ignore them
-_PROGRESS, _NO_PROGRESS = "\x1b]9;4;3\x1b\\", "\x1b]9;4;0\x1b\\"
+_PUSH_TITLE = "\x1b[22;2t"
+_POP_TITLE = "\x1b[23;2t"  # terminals without a stack ignore them
+_PROGRESS = "\x1b]9;4;3\x1b\\"
+_NO_PROGRESS = "\x1b]9;4;0\x1b\\"
 
 
 class LiveLine:

@@ -180,7 +180,8 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
     from kubectl_sky.tasks import logs
     from kubectl_sky.words import names
 
-    since, timeout = flags["since"], flags["wait_timeout"]
+    since = flags["since"]
+    timeout = flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
     return logs.LogRequest(
         LogOptions(

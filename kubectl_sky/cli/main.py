@@ -238,7 +238,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if complete.answer(sky, words):
         return 0
-    failure, stdout = commands.Failure(), sys.stdout
+    failure = commands.Failure()
+    stdout = sys.stdout
     try:
         code = sky.main(
             args=words,

@@ -169,7 +169,8 @@ def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...
 
 
 _argument = functools.partial(click.argument, "files", nargs=-1, metavar="FILE...", callback=_files)
-files, optional_files = _argument(required=True), _argument()
+files = _argument(required=True)
+optional_files = _argument()
 
 
 class Duration(click.ParamType[timedelta]):

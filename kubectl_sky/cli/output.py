@@ -26,7 +26,10 @@ _MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
 _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
 _TICK = 0.9  # seconds between updates of ages
 _MIN_LAST_COLUMN = 20  # characters of the last column before other columns are left out
-_RED, _GREEN, _YELLOW, _CYAN = 31, 32, 33, 36
+_RED = 31
+_GREEN = 32
+_YELLOW = 33
+_CYAN = 36
 _COLORS = {
     **dict.fromkeys(("failed", "problem", "error:"), _RED),
     **dict.fromkeys(("running", "ok"), _GREEN),
@@ -38,7 +41,10 @@ _STATES = ("STATUS", "STATE")  # columns with states
 _MARK = os.urandom(8).hex()
 _MARKED = re.compile(rf"{_MARK}\[([0-9]+)m")
 _SGR = re.compile(r"\x1b\[[0-9]+m")
-_CLEAR, _HOME, _END_OF_LINE, _BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
+_CLEAR = "\x1b[2J"
+_HOME = "\x1b[H"
+_END_OF_LINE = "\x1b[K"
+_BELOW = "\x1b[J"
 
 
 @dataclass
@@ -211,7 +217,8 @@ def _row(
     header: Sequence[str], line: Sequence[str], columns: Sequence[tuple[int, int]], limit: int
 ) -> str:
     """Format a row; the state has its colour unless it is cut."""
-    parts, width = [], 0
+    parts = []
+    width = 0
     for column, column_width in columns:
         text = line[column]
         end = width + len(text)

@@ -41,7 +41,8 @@ def command(
     from kubectl_sky.tasks import ports as action
 
     if not ports:  # the only argument is a port of the last task
-        task, ports = None, (task,) if task else ()
+        ports = (task,) if task else ()
+        task = None
     if not ports:
         raise click.UsageError("Missing argument '[LOCAL:]REMOTE...'.")
     pairs = [action.parse_pair(text) for text in ports]

@@ -30,7 +30,8 @@ def show(session: "Session", target: "Target", form: str | None) -> None:
         output.out(_table(exposed_tasks))
         finished = [task.id for task in find.tasks_of(target) if task.over]
         for exposed in exposed_tasks:
-            task_id, numbers = exposed.task_id, [str(port.port) for port in exposed.ports]
+            task_id = exposed.task_id
+            numbers = [str(port.port) for port in exposed.ports]
             if task_id in finished:
                 output.note(f"task {task_id} has finished: nothing listens on its ports")
             elif not exposed.ready:

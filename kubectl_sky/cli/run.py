@@ -54,7 +54,8 @@ def command(
     if click.get_current_context().meta[commands.BEFORE_DASHES]:
         hint = "write the command after --; --name names the task"
         raise UserError(f'"{words[0]}" stands before --', hint)
-    stdin, strict = io.BytesIO(_task_file(words)), bool(flags["strict"])
+    stdin = io.BytesIO(_task_file(words))
+    strict = bool(flags["strict"])
     source = Source(_NO_FILE, overrides, os.environ, stdin, strict, in_memory=True)
     dry_run = str(flags["dry_run"])
     ui = Results(form, dry_run, confirm=submits.confirm_repeated(dry_run))

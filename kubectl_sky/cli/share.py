@@ -151,7 +151,8 @@ def _name(fields: dict[Any, Any], key: object) -> str:
 
 def _kind(fields: dict[Any, Any], key: object) -> str:
     """Return why the values of a field are hidden; empty if they are not."""
-    name, value = str(key), fields[key]
+    name = str(key)
+    value = fields[key]
     if name in _MAPS:
         return f"values of {name}"
     if name == "event_callback":

@@ -331,7 +331,9 @@ def verb(
     for count in range(min(3, len(words)), least - 1, -1):
         name = " ".join(words[:count])
         if match := VERBS.get(name) or OTHER_VERBS.get(name):
-            options, rest, answer = list(_options(match, words)), words[count:], match.answer
+            options = list(_options(match, words))
+            rest = words[count:]
+            answer = match.answer
             if match == Verb("submit") and rest and not options and submit_takes(rest):
                 command = "submit" if any(map(_is_file, rest)) else "run"
                 answer = f"use `kubectl sky {command} {shlex.join(rest)}`"

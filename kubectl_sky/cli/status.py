@@ -114,7 +114,8 @@ def _watch(session: "Session", scope: "Scope", target: "Target", form: str | Non
     """
     from kubectl_sky.tasks import pending, watch
 
-    screen, latest = output.LiveText(form), target
+    screen = output.LiveText(form)
+    latest = target
     if isinstance(target, TaskStatus):
         updates: Iterator[Target | None] = (
             pending.explain_pending(session, snapshot.task) if snapshot else None

@@ -68,7 +68,8 @@ def command(
     it asks whether to stop your last task if no TASK is given.
     """
     older_than: timedelta | None = flags["older_than"]
-    dry_run, yes = flags["dry_run"] != "none", flags["yes"]
+    dry_run = flags["dry_run"] != "none"
+    yes = flags["yes"]
     if flags["leftovers"]:
         if references or everything or form:
             raise UserError("--leftovers cannot be combined with TASK, --all or -o")

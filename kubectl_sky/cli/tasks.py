@@ -154,7 +154,8 @@ def _first_items(items: Sequence[str]) -> str:
 
 def details(task: TaskStatus) -> str:
     counts = [f"{task.count(state)} {state}" for state in State if task.count(state)]
-    word, state = str(task.detailed_status), _state(task)
+    word = str(task.detailed_status)
+    state = _state(task)
     specific = "" if word == task.state else f" ({word})"
     facts = {
         "Id": task.id,
@@ -246,7 +247,8 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
 
 def _branch(pipeline: PipelineStatus, stage: int) -> str:
     """Return the number of a stage; on a terminal as a branch of those that it waits for."""
-    first, parallel = stage == 1, pipeline.first_member.parallel
+    first = stage == 1
+    parallel = pipeline.first_member.parallel
     if not sys.stdout.isatty() or (first and not parallel):
         return str(stage)
     depth = 0 if parallel else min(stage - 2, _MAX_DEPTH)

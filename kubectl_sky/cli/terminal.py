@@ -53,7 +53,8 @@ class Printer:
             return
         try:
             for title, group in groupby(lines, lambda pair: _file(pair[0])):
-                path, node_lines = self._folder / title, list(group)
+                path = self._folder / title
+                node_lines = list(group)
                 complete = final_newline or node_lines[-1] is not lines[-1]
                 is_started = path in self._started_files
                 if not is_started:
@@ -69,7 +70,8 @@ class Printer:
     def _block(self, path: Path | None, lines: Lines, final_newline: bool) -> bytes:
         """Return the output for these lines, after the line of another pod without a newline."""
         block = self._form.block(lines, final_newline)
-        first, last = lines[0][0].pod, lines[-1][0].pod
+        first = lines[0][0].pod
+        last = lines[-1][0].pod
         if block:
             if self._unfinished.pop(path, first) != first:
                 block = b"\n" + block
@@ -82,7 +84,8 @@ class RankDifferences(Printer):
     """Keep lines until all have been read, then print those that the ranks do not share."""
 
     def __init__(self, printer: Printer, stamped: bool) -> None:
-        self._printer, self._stamped = printer, stamped
+        self._printer = printer
+        self._stamped = stamped
         self.filters = True
         self._lines: list[tuple[Origin, bytes]] = []
 

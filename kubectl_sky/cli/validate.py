@@ -110,7 +110,8 @@ def _excerpt(problem: Problem) -> str:
         line = text.splitlines()[problem.line - 1] if problem.line else ""
     except (OSError, IndexError):  # standard input
         return ""
-    width, start = shutil.get_terminal_size().columns - 8, problem.column - 1
+    width = shutil.get_terminal_size().columns - 8
+    start = problem.column - 1
     place = f"{problem.path} {line}" if problem.path else text  # of a syntax error: anywhere
     if "secret" in place.lower() or not start < min(len(line), width):
         return ""
@@ -138,7 +139,9 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
     from kubectl_sky.submitting.taskfile import Source
     from kubectl_sky.tasks.ui import Collected
 
-    problems, notes, codes = list[Problem](), list[str](), [0]
+    problems = list[Problem]()
+    notes = list[str]()
+    codes = [0]
     unanswered: SkyError | None = None
     for report in reports:
         if not report.task_file:

@@ -45,7 +45,8 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
         elif newest:
             output.note(f"version {newest} is available: {_RELEASES}/tag/v{newest}")
         return 0
-    server, error = {}, None
+    server = {}
+    error = None
     if not client_only:
         try:
             server = cluster.session().send("GET", "/version").body

@@ -124,7 +124,9 @@ def command(
     from kubectl_sky.tasks.pipeline import wait_for_all
     from kubectl_sky.tasks.watch import Until, Wait
 
-    state, leads, timeout = flags["state"] or "completed", flags["leads"], flags["timeout"]
+    state = flags["state"] or "completed"
+    leads = flags["leads"]
+    timeout = flags["timeout"]
     if leads and all_users:
         raise UserError(
             "--continue cannot be combined with --all-users: the owner continues a task",

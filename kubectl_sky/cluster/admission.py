@@ -27,7 +27,8 @@ def _amounts(text: str) -> dict[str, str]:
 
 
 def _quota(match: re.Match[str]) -> tuple[str, str]:
-    used, limited = _amounts(match["used"]), _amounts(match["limited"])
+    used = _amounts(match["used"])
+    limited = _amounts(match["limited"])
     parts = [
         f"{what}: requested {amount}, used {used.get(what, '?')} of {limited.get(what, '?')}"
         for what, amount in _amounts(match["asked"]).items()

@@ -45,7 +45,8 @@ class Backoff:
         self._opened = monotonic()
 
     def reset(self) -> None:
-        self._failing_since, self._delay = None, _FIRST_DELAY_SECONDS
+        self._failing_since = None
+        self._delay = _FIRST_DELAY_SECONDS
 
     def wait_or_raise(self, error: ClusterError) -> None:
         """Wait before the next retry, or raise the error after the timeout."""
@@ -99,7 +100,8 @@ class Outage:
 
     def end(self) -> None:
         """Record an answer."""
-        self.has_answered, self._noted = True, False
+        self.has_answered = True
+        self._noted = False
         self.given_up.clear()
 
     def wait_or_raise(self, retries: Backoff, error: Unreachable) -> None:

@@ -55,14 +55,16 @@ class CoreManager:
     ) -> list[bytes]:
         """Return the last lines of a log, in bounded memory; options are those of the API."""
         query = {"container": container, "tailLines": str(count), **options}
-        data, truncated = b"", False
+        data = b""
+        truncated = False
         deadline = monotonic() + _LOG_SECONDS
         path = objects.path(kinds.POD, namespace, pod, "log")
         with self._session.stream(path, query, timeout=_SILENCE_SECONDS) as stream:
             for chunk in stream:
                 data += chunk
                 if len(data) > 2 * _MAX_LOG_BYTES:
-                    data, truncated = data[-_MAX_LOG_BYTES:], True
+                    data = data[-_MAX_LOG_BYTES:]
+                    truncated = True
                 if monotonic() > deadline:  # a log may grow faster than it is read
                     break
         if data.startswith(_NO_LOG) and b"\n" not in data:  # of the kubelet, not of the program

@@ -28,7 +28,8 @@ _CLUSTER_INFO = (
     "disable-compression",
 )
 _CONFIG = "client.authentication.k8s.io/exec"  # the extension that is for plugins
-_NEVER, _ALWAYS = "Never", "Always"
+_NEVER = "Never"
+_ALWAYS = "Always"
 _BY_HAND = "run the plugin by hand: exec in `kubectl config view --minify` shows how"
 
 

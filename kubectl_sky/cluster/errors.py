@@ -265,7 +265,8 @@ def _not_found(refusal: Refusal) -> ClusterError:
             f"namespace {name} does not exist", f"create it with `kubectl create namespace {name}`"
         )
     where = f" in namespace {parts['namespace']}" if parts["namespace"] else ""
-    resource, name = refusal.info.resource, refusal.name or parts["name"]
+    resource = refusal.info.resource
+    name = refusal.name or parts["name"]
     return NotFound(f"{resource} {name} not found{where}")
 
 

@@ -13,7 +13,8 @@ def event(about: Json, kind: str, reason: str, message: Notice, now: datetime) -
 
     `kind` is Normal or Warning. The server chooses the name.
     """
-    metadata, time = about["metadata"], age.timestamp(now)
+    metadata = about["metadata"]
+    time = age.timestamp(now)
     reference = {name: metadata[name] for name in ("name", "namespace", "uid") if name in metadata}
     return {
         "apiVersion": EVENT.api_version,

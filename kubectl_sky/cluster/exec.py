@@ -24,13 +24,18 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.words import kinds
 
-V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
+V4 = "v4.channel.k8s.io"
+V5 = "v5.channel.k8s.io"
 PROTOCOLS = (V5, V4)  # V5 needs Kubernetes 1.30; only V5 can close stdin
 
 Sink = Callable[[bytes], object]
 
-_STDIN_CHANNEL, _STDOUT_CHANNEL, _STDERR_CHANNEL = 0, 1, 2
-_STATUS_CHANNEL, _RESIZE_CHANNEL, _CLOSE_CHANNEL = 3, 4, 255
+_STDIN_CHANNEL = 0
+_STDOUT_CHANNEL = 1
+_STDERR_CHANNEL = 2
+_STATUS_CHANNEL = 3
+_RESIZE_CHANNEL = 4
+_CLOSE_CHANNEL = 255
 _CLOSE_SECONDS = 2.0  # seconds for the input threads to close their files
 _MAX_MESSAGE_CHARACTERS = 1000  # characters shown of a message from the cluster
 

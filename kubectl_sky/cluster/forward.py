@@ -21,7 +21,8 @@ from kubectl_sky.words import bounded, kinds
 
 PROTOCOLS = ("v4.channel.k8s.io",)
 
-_DATA_CHANNEL, _ERROR_CHANNEL = 0, 1
+_DATA_CHANNEL = 0
+_ERROR_CHANNEL = 1
 _BLOCK_BYTES = 32 * 1024
 _POLL_INTERVAL = 0.5
 _MAX_ERROR_BYTES = 1000  # bytes shown of an error
@@ -49,7 +50,8 @@ class Forwarder:
     """Listen on local ports and forward each connection to a pod's port."""
 
     def __init__(self, session: Session, target: PodTarget) -> None:
-        self._session, self._target = session, target
+        self._session = session
+        self._target = target
         self._stop = Event()
         self._lock = Lock()
         self._error: SkyError | None = None
@@ -59,7 +61,8 @@ class Forwarder:
     def listen(self, addresses: Sequence[str], pair: PortPair) -> Iterator[str]:
         """Listen on a local port and yield each `address:port`. Raises UserError."""
         addresses_to_bind = [address for name in addresses for address in _resolve_addresses(name)]
-        local, failures = pair.local, []
+        local = pair.local
+        failures = []
         for name in addresses_to_bind:
             try:
                 family = socket.AF_INET6 if ":" in name else socket.AF_INET
@@ -175,7 +178,8 @@ def _copy_both_ways(client: socket.socket, websocket: WebSocket) -> str:
     error_text = b""
     try:
         for message in _messages(websocket, client_done):
-            channel, data = message[0], message[1:]
+            channel = message[0]
+            data = message[1:]
             if channel not in opened_channels:  # the first message of a channel is its port number
                 opened_channels.add(channel)
             elif channel == _DATA_CHANNEL:

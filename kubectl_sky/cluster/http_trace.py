@@ -13,7 +13,10 @@ from kubectl_sky.words.secret import REDACTED
 
 LOGGER = "kubectl_sky.http"
 # Levels of the logger: each one adds to those before it.
-REQUESTS, HEADERS, BODIES, LONG_BODIES = 20, 15, 10, 5
+REQUESTS = 20
+HEADERS = 15
+BODIES = 10
+LONG_BODIES = 5
 
 _SECRET_HEADERS = re.compile("authorization|cookie|token|websocket-protocol", re.IGNORECASE)
 _SECRET_FIELDS = re.compile(

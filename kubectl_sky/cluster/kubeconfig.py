@@ -369,7 +369,8 @@ def _override(configuration: Configuration, connection: Connection) -> None:
     if connection.certificate_authority:
         configuration.ssl_ca_cert = connection.certificate_authority
     if connection.insecure:
-        configuration.verify_ssl, configuration.ssl_ca_cert = False, None
+        configuration.verify_ssl = False
+        configuration.ssl_ca_cert = None
 
 
 def check_header(authorization: str) -> None:

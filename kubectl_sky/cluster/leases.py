@@ -124,7 +124,8 @@ def _spec(claim: Claim, now: datetime, *, acquired: bool = True) -> dict[str, ob
 
 
 def _lease(session: Session, item: Json) -> Lease:
-    spec, now = item.get("spec", {}), session.now()
+    spec = item.get("spec", {})
+    now = session.now()
     renewed_at = age.parse(spec.get("renewTime")) or _NEVER
     if renewed_at > now + _MAX_AHEAD:
         renewed_at = _NEVER  # a wrong clock must not hold it for years

@@ -124,7 +124,8 @@ class ResumePosition:
             and _sort_key(timestamp_of(lines[0])) != _sort_key(self._first_timestamp)
         ):
             # The log was rotated and its first lines are gone: only timestamps identify new lines.
-            self._lines_to_skip, self.rotated = 0, True
+            self._lines_to_skip = 0
+            self.rotated = True
             self._after = _sort_key(self.last)
         self._first_timestamp = b""
         if self._after is not None:
@@ -141,7 +142,8 @@ class ResumePosition:
         """Record that these lines, which have timestamps, were read."""
         match = _TIMESTAMP.match(lines[-1])
         if match and match[2] != self._zone:
-            self._seconds, self._zone = {}, match[2]
+            self._seconds = {}
+            self._zone = match[2]
         for second, count in Counter([line[:_SECOND_LENGTH] for line in lines]).items():
             existing = self._seconds.get(second)
             if existing:

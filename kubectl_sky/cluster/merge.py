@@ -49,7 +49,8 @@ class Log:
     def take(self, batch: Batch, end: tuple[bytes, Order]) -> tuple[list[bytes], list[bytes]]:
         """Take the lines of the first batch up to a place; return their times, too."""
         bisect = bisect_right if self.order <= end[1] else bisect_left
-        start, stop = self._start, bisect(batch.times, end[0], self._start)
+        start = self._start
+        stop = bisect(batch.times, end[0], self._start)
         self._start = stop
         if stop == len(batch.lines):
             self._start = 0

@@ -140,7 +140,8 @@ def _read(
     limit = _MAX_KEPT_BYTES if part is _whole else _MAX_LIST_BYTES
 
     def read(query: dict[str, str]) -> tuple[list[T], str]:
-        parts, newest = list[T](), ""
+        parts = list[T]()
+        newest = ""
         for items, version in _pages(session, kind, namespace, query, shape, limit):
             parts += [value for item in items if (value := part(item)) is not None]
             newest = version
@@ -162,7 +163,9 @@ def _pages(
 ) -> Iterator[tuple[list[Json], str]]:
     """Yield the objects of each page, and the resourceVersion; `limit` bounds the bytes of all."""
     type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
-    url_path, size, count = path(kind, namespace), 0, 0
+    url_path = path(kind, namespace)
+    size = 0
+    count = 0
     page = shapes.list_of(shape or shapes.of(kind))
     headers = _METADATA_LIST if shape is shapes.METADATA_ONLY else None
     deadline = monotonic() + _LIST_SECONDS
@@ -170,11 +173,13 @@ def _pages(
         answer = session.send(
             "GET", url_path, query=query, headers=headers, shape=Trimmed(page) if shape else page
         )
-        metadata, items = answer.body["metadata"], answer.body["items"] or []
+        metadata = answer.body["metadata"]
+        items = answer.body["items"] or []
         for item in items:
             item |= type_fields
         yield items, str(metadata.get("resourceVersion") or "")
-        size, count = size + answer.size, count + len(items)
+        size = size + answer.size
+        count = count + len(items)
         token = metadata.get("continue")
         if not token:
             return
@@ -278,7 +283,8 @@ def replace_object(session: Session, manifest: Json) -> Json:
 
     Raises Conflict, and NotFound.
     """
-    url_path, shape = _path(session, manifest), shapes.of(kind_of_known(manifest))
+    url_path = _path(session, manifest)
+    shape = shapes.of(kind_of_known(manifest))
     return session.send("PUT", url_path, query=_STRICT, body=manifest, shape=shape).body
 
 
@@ -399,7 +405,8 @@ def _namespace_for(session: Session, kind: Kind, namespace: str | None) -> str |
 
 def _path(session: Session, item: Json, name: str | None = None) -> str:
     """Return the path of an object, or of its collection if `name` is empty."""
-    kind, metadata = kind_of_known(item), item["metadata"]
+    kind = kind_of_known(item)
+    metadata = item["metadata"]
     namespace = _namespace_for(session, kind, metadata.get("namespace"))
     return path(kind, namespace, metadata["name"] if name is None else name)
 

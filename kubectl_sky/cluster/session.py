@@ -152,7 +152,8 @@ class Session:
         repeated for as long as a server may restart, unless it may have had an effect that another
         would double. Raises ClusterError.
         """
-        query, defaults = query or {}, _JSON_HEADERS if body is None else _JSON_BODY_HEADERS
+        query = query or {}
+        defaults = _JSON_HEADERS if body is None else _JSON_BODY_HEADERS
         repeatable = method != "POST" or "dryRun" in query or path.startswith(_REVIEWS)
         info = RequestInfo(method, path, self.server, _name_of(body))
         headers = {**defaults, **(headers or {})}
@@ -217,16 +218,20 @@ class Session:
         After 401 it is sent once more, with fresh credentials. `attempt` replaces the HTTP
         exchange, for WebSocket handshakes. Raises ClusterError if there is no answer.
         """
-        target, attempts, renewed = self._target, self._attempts(outgoing), False
+        target = self._target
+        attempts = self._attempts(outgoing)
+        renewed = False
         with self._limits.start(streamed=outgoing.streamed):
             while True:
-                request, client = self._request(outgoing, target, attempts.deadline), target.client
+                request = self._request(outgoing, target, attempts.deadline)
+                client = target.client
                 try:
                     with Trace(request) as trace:
                         reply = attempt(client, request) if attempt else client.send(request)
                         trace.log_answer(reply.status, reply.headers, reply.data)
                     if reply.status == 401 and target.renewable and not renewed:
-                        target, renewed = self._renew(target), True
+                        target = self._renew(target)
+                        renewed = True
                         attempts = self._attempts(outgoing)
                     elif not attempts.repeat_after(reply):
                         break
@@ -312,7 +317,8 @@ class Session:
         if not self.server.lower().startswith("https://"):
             raise ClusterError(f"tokens are not sent to {self.server}", "use an https:// server")
         clone = copy(self)
-        clone._cache, clone._lock = {}, threading.Lock()
+        clone._cache = {}
+        clone._lock = threading.Lock()
         clone._limits = Limits(self._connection.requests_per_second)
         clone._target = replace(self._target, authorization=f"Bearer {token}")
         return clone

@@ -117,7 +117,8 @@ class Tail:
         self._stream: Stream | None = None
         self._last_note = ""
         self._opened_at = 0.0
-        self._first, self._bytes = b"", 0  # the time of the first line, and the size of all
+        self._first = b""
+        self._bytes = 0  # the time of the first line, and the size of all
 
     def close(self) -> None:
         self._stop.set()

@@ -92,7 +92,8 @@ def watch_forever(
     events: Events = queue.Queue(_MAX_QUEUED_EVENTS)
     watchers = _watchers(session, selection, events)
     for watcher in watchers:
-        watcher.backoff, watcher.trim = Backoff(watcher.stopped, inf), trim or watcher.trim
+        watcher.backoff = Backoff(watcher.stopped, inf)
+        watcher.trim = trim or watcher.trim
     yield from _changes(watchers, events, stop)
 
 
@@ -154,7 +155,8 @@ class SharedWatch:
             self._put(change, *self._events)
             return
         metadata = change.object["metadata"]
-        value, uid = metadata["labels"][self._label], metadata["uid"]
+        value = metadata["labels"][self._label]
+        uid = metadata["uid"]
         known = self._value_of.pop(uid, value)
         if known != value:  # for its former task, an object without the label is deleted
             self._put(replace(change, type=Change.DELETED), known)
@@ -265,7 +267,8 @@ class _KindWatcher:
                 self._report(Change.ADDED, item)
             elif _version(previous) != _version(item):
                 self._report(Change.MODIFIED, item)
-        self.by_uid, self.version = current, version
+        self.by_uid = current
+        self.version = version
         self.backoff.reset()
         self._report(Change.SYNCED, {})
 
@@ -311,7 +314,8 @@ class _KindWatcher:
             if self.initial is None:
                 self.version = _version(item)
             elif _INITIAL_EVENTS_END in item["metadata"].get("annotations", {}):
-                existing, self.initial = self.initial, None
+                existing = self.initial
+                self.initial = None
                 self._sync(existing, _version(item))
             return
         item = self.trim(item)

@@ -111,7 +111,8 @@ def _fetch(request: Fetch, sockets: list[Any]) -> Answer:
 
 
 def _pools(request: Fetch, url: urllib3.util.Url) -> Iterator[urllib3.HTTPConnectionPool]:
-    host, is_https = url.host or "", url.scheme == "https"
+    host = url.host or ""
+    is_https = url.scheme == "https"
     try:
         context = ssl.create_default_context(cadata=request.authority or None)
     except (ssl.SSLError, ValueError):

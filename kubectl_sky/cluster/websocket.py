@@ -257,7 +257,8 @@ def _handshake(
     """Request the WebSocket upgrade; return the connection or the server's refusal."""
     url = parse_url(request.url)
     secure = url.scheme == "https"
-    host, port = (url.host or "").strip("[]"), url.port or (443 if secure else 80)
+    host = (url.host or "").strip("[]")
+    port = url.port or (443 if secure else 80)
     protocol = ClientProtocol(
         WebSocketURI(secure, host, port, url.path or "/", url.query or ""),
         subprotocols=[Subprotocol(name) for name in protocols],
@@ -309,7 +310,8 @@ def _response(connection: _Connection) -> Response | None:
 def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> socket.socket:
     """Connect with the pool's certificates and proxy. Raises HTTPError."""
     url = parse_url(request.url)
-    host, secure = url.host or "", url.scheme == "https"
+    host = url.host or ""
+    secure = url.scheme == "https"
     pool = manager.connection_from_host(host, url.port, url.scheme)
     address = pool.proxy or pool
     seconds = min(request.connect, remaining(request.deadline))

@@ -153,11 +153,13 @@ class Schedule(Generic[Key]):
     def take(self, now: float) -> Key | None:
         while self.next_time <= now:
             due, _, key = heappop(self._times)
-            entry, group = self._entries.get(key), self._controller.group(key)
+            entry = self._entries.get(key)
+            group = self._controller.group(key)
             if not entry or entry.due != due or entry.is_running:
                 continue
             if self._running[group] < self._controller.workers:
-                entry.is_running, entry.due = True, inf
+                entry.is_running = True
+                entry.due = inf
                 self._running[group] += 1
                 return key
             self._waiting[group].append(key)
@@ -178,13 +180,17 @@ class Schedule(Generic[Key]):
 
     def is_new(self, key: Key, problem: str) -> bool:
         """Remember the problem of a key, empty for none; return whether it has changed."""
-        previous, self._entries[key].problem = self._entries[key].problem, problem
+        previous = self._entries[key].problem
+        self._entries[key].problem = problem
         return previous != problem
 
     def _finish(self, key: Key, not_before: float, again: float) -> _Entry:
-        entry, group = self._entries[key], self._controller.group(key)
-        again, entry.due = min(again, entry.due), inf
-        entry.is_running, entry.not_before = False, not_before
+        entry = self._entries[key]
+        group = self._controller.group(key)
+        again = min(again, entry.due)
+        entry.due = inf
+        entry.is_running = False
+        entry.not_before = not_before
         if again < inf:
             self.add(key, again)
         else:
@@ -266,14 +272,16 @@ class Loop(Generic[Key]):
     def _watch(self, watch: Watch) -> None:
         """Add the keys of changes; a watch that is refused is opened again with backoff."""
         selection = Selection([watch.kind], self._namespace, watch.label_selector)
-        failures, logged = 0, ""
+        failures = 0
+        logged = ""
 
         def follow() -> None:
             nonlocal failures, logged
             try:
                 events = watch_forever(self._session, selection, self._stopped, watch.trim)
                 for event in filter(None, events):
-                    failures, logged = 0, ""
+                    failures = 0
+                    logged = ""
                     work = event.type != Change.SYNCED and self._controller.changed(event)
                     if work:
                         self.add(*work)
@@ -283,7 +291,8 @@ class Loop(Generic[Key]):
         while not self._stopped.is_set():
             _, error = attempt(follow)
             if error:
-                failures, problem = failures + 1, _problem(error)
+                failures = failures + 1
+                problem = _problem(error)
                 with self._changed:
                     self._count(watch_errors=1)
                 if problem != logged:

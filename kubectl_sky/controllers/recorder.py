@@ -54,7 +54,8 @@ class Recorder(Controller[str]):
         self._pending: dict[str, dict[str, dict[str, Json]]] = defaultdict(dict)
 
     def changed(self, event: WatchEvent) -> tuple[str, float] | None:
-        item, is_deleted = event.object, event.type == Change.DELETED
+        item = event.object
+        is_deleted = event.type == Change.DELETED
         namespace, task_id = ownership.key(item)
         is_pod = event.kind is kinds.POD
         ended = is_deleted or (not is_pod and registry.of(item).ended_at(item))
@@ -100,7 +101,8 @@ class Recorder(Controller[str]):
         end = {"state": State.FAILED, "reason": STOPPED, "message": "", "pod": ""}
         for task in status.tasks(items, pods):
             nodes = (n if n.state.ended else replace(n, **end, ended_at=now) for n in task.nodes)
-            changed_at, sizes = task.updated_at if task.state.ended else now, items[0]["requested"]
+            changed_at = task.updated_at if task.state.ended else now
+            sizes = items[0]["requested"]
             notices = task.notices if task.state.ended else {STOPPED: _STOPPED}
             return replace(
                 task, nodes=tuple(nodes), requested=sizes, updated_at=changed_at, notices=notices

@@ -97,7 +97,8 @@ def key_of(item: Object) -> Key | None:
     key = key_of_task(item) if registry.is_root_object(item) else None
     if not key or key.label == names.PIPELINE:
         return key
-    backend, annotations = registry.of(item), item["metadata"].get("annotations") or {}
+    backend = registry.of(item)
+    annotations = item["metadata"].get("annotations") or {}
     nodes = annotations.get(names.NUM_NODES, "1")
     is_stopped = not backend.fail_fast and backend.stopping("node-0") and nodes != "1"
     return key if is_stopped or names.AFTER in annotations else None

@@ -32,7 +32,8 @@ _log = logging.getLogger(__name__)
 
 
 def controllers(context: Context) -> Sequence[Controller[Any]]:
-    session, controllers = context.session, list[Controller[Any]]()
+    session = context.session
+    controllers = list[Controller[Any]]()
     if url := context.settings.notify:
         controllers.append(Notifier(session, url))
     if limit := context.settings.history:
@@ -63,7 +64,8 @@ class TasksController(Controller[Key]):
             return (key, stop.KEPT_SECONDS) if key else None
         key = self._index.apply(event.object, deleted=event.type == Change.DELETED)
         if registry.of(event.object).ended_at(event.object):
-            labels, task = event.object["metadata"].get("labels") or {}, key_of_task(event.object)
+            labels = event.object["metadata"].get("labels") or {}
+            task = key_of_task(event.object)
             ids = [labels.get(names.TASK_ID, ""), labels.get(names.PIPELINE, "")]
             if task and self._index.list_waiting(task.namespace, ids):
                 return task, 0.0

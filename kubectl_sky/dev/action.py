@@ -70,7 +70,8 @@ def login(session: Session, task: TaskStatus) -> SshLogin:
     """Ask the pod how to log in, through exec. Raises UserError if it cannot serve ssh."""
     node = execute.node_of_rank(task, 0)
     program = execute.task_environment(session, task).program(node, [*_CHECK, "sh", SSHD])
-    out, err = FirstBytes(), FirstBytes()
+    out = FirstBytes()
+    err = FirstBytes()
     code = run(session, program, Pipes(stdout=out, stderr=err, seconds=_CHECK_SECONDS))
     if code == _NO_SCRIPT:
         raise UserError(f"task {task.id} is not a development pod", "run `kubectl sky dev`")

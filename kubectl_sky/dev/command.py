@@ -58,7 +58,8 @@ class _Terminal(Results):
 
     def existing(self, task: "TaskStatus") -> None:
         """Print the id of a pod that exists, as an unchanged submit does, and keep it."""
-        self.id, name = task.id, f"task/{task.id}"
+        self.id = task.id
+        name = f"task/{task.id}"
         message = f"Task was submitted before with ID: {task.id}"
         if self._form == "name":
             output.out(name)

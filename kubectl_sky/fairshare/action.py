@@ -29,7 +29,8 @@ class FairShareClass(Struct, frozen=True):
 
     @classmethod
     def read(cls, item: Json) -> "FairShareClass":
-        annotations, state = item["metadata"].get("annotations") or {}, State.read(item)
+        annotations = item["metadata"].get("annotations") or {}
+        state = State.read(item)
         return cls(
             name=item["metadata"]["name"],
             queue=annotations.get(QUEUE, ""),

@@ -24,7 +24,8 @@ Json = dict[str, Any]
 REPLACES = "kubectl-sky/fair-share-replaces"  # annotation of a class: the uid of the previous one
 _LOG = logging.getLogger(__name__)
 _JOURNAL = "journal"
-_CLASS, _UID = "class", "uid"  # keys of the ConfigMap
+_CLASS = "class"
+_UID = "uid"  # keys of the ConfigMap
 _MAX_STEPS = 8
 
 
@@ -88,7 +89,8 @@ class Journal:
         Raises Conflict if another client undoes them.
         """
         try:
-            uid, manifest = item["data"][_UID], json.loads(item["data"][_CLASS])
+            uid = item["data"][_UID]
+            manifest = json.loads(item["data"][_CLASS])
             name = manifest["metadata"]["name"]
         except (KeyError, TypeError, ValueError):
             _LOG.warning("deleting the invalid ConfigMap %s", item["metadata"]["name"])

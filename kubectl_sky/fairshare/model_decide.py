@@ -127,7 +127,8 @@ def decide(
     policies: Mapping[str, Policy], classes: Iterable[Json], groups: Iterable[PodGroup], now: int
 ) -> Decision:
     """Compare all PriorityClasses with all PodGroups, at a time in seconds."""
-    decision, by_class = Decision(), defaultdict(list)
+    decision = Decision()
+    by_class = defaultdict(list)
     created: dict[str, _Created] = defaultdict(_Created)  # by queue
     for group in groups:
         by_class[group.priority_class].append(group)
@@ -155,7 +156,8 @@ def _find_managed(item: Json, policies: Mapping[str, Policy]) -> _Managed | None
         return None
     if (metadata.get("labels") or {}).get(LABEL) == OWNED:
         annotations = metadata.get("annotations") or {}
-        queue, owner = annotations.get(QUEUE, ""), annotations.get(OWNER, "")
+        queue = annotations.get(QUEUE, "")
+        owner = annotations.get(OWNER, "")
         is_ours = queue in policies and name == class_name(queue, owner)
         return _Managed(queue, owner, policies[queue]) if is_ours else None
     for queue, policy in policies.items():
@@ -168,7 +170,8 @@ def _update(
     decision: Decision, item: Json, managed: _Managed, used: list[PodGroup], now: int
 ) -> State:
     """Add a change of an existing class, if there is one; return its state."""
-    policy, stored = managed.policy, State.read(item)
+    policy = managed.policy
+    stored = State.read(item)
     groups = _count(decision, managed, used)
     owned = managed.owner is not None
     if stored is None and owned:

@@ -13,7 +13,8 @@ from kubectl_sky.words import age, names
 
 Json = dict[str, Any]
 
-OWNED, LISTED = "owned", "listed"  # values of LABEL: made by us, or only listed in the settings
+OWNED = "owned"
+LISTED = "listed"  # values of LABEL: made by us, or only listed in the settings
 OWNER = "kubectl-sky/fair-share-owner"
 VALUE = "kubectl-sky/fair-share-value"  # that we set; another one was set by somebody else
 RECOVERS = "kubectl-sky/fair-share-recovers"  # time of the next step
@@ -45,7 +46,8 @@ class PodGroup(Struct, frozen=True):
 
     @classmethod
     def read(cls, item: Json) -> "PodGroup":
-        metadata, spec = item["metadata"], item.get("spec") or {}
+        metadata = item["metadata"]
+        spec = item.get("spec") or {}
         labels, annotations = (metadata.get(key) or {} for key in ("labels", "annotations"))
         return cls(
             uid=metadata["uid"],
@@ -151,7 +153,8 @@ class State(Struct, frozen=True):
         """Return the state of a PriorityClass; None if it has none, or an invalid one."""
         annotations = item["metadata"].get("annotations") or {}
         try:
-            base, count = int(annotations[_BASE]), int(annotations[_COUNT])
+            base = int(annotations[_BASE])
+            count = int(annotations[_COUNT])
             since = int(datetime.fromisoformat(annotations[_SINCE]).timestamp())
         except (KeyError, ValueError, OverflowError):
             return None

@@ -62,7 +62,8 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
         return None
 
     with parallel.pool(2) as pool:
-        listed, held = pool.submit(devices.list_cluster_nodes, session), pool.submit(holdings)
+        listed = pool.submit(devices.list_cluster_nodes, session)
+        held = pool.submit(holdings)
         nodes = listed.result()
         claims = allocations() if any(node["devices"] for node in nodes) else None
         return model.accelerator_nodes(nodes, held.result(), claims)
@@ -154,7 +155,8 @@ def gpus(session: Session, task: TaskStatus) -> GpuReport:
 def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) -> list[Gpu]:
     words = ["/bin/sh", "-c", smi.SCRIPT]
     program = Program(task.namespace, node.pod, names.CONTAINER, words)
-    out, err = FirstBytes(limit=_SMI_BYTES), FirstBytes(limit=_SMI_BYTES)
+    out = FirstBytes(limit=_SMI_BYTES)
+    err = FirstBytes(limit=_SMI_BYTES)
     pipes = Pipes(stdout=out, stderr=err, seconds=_SMI_SECONDS, stop=stop)
     try:
         code = executing.run(session, program, pipes)

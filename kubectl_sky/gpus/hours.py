@@ -85,7 +85,8 @@ def _times(
     """
     backend = registry.of(item)
     ended = backend.ended_at(item)
-    start, end = age.parse(backend.started_at(item)), age.parse(ended) if ended else now
+    start = age.parse(backend.started_at(item))
+    end = age.parse(ended) if ended else now
     if start and end and len(pods) >= _pods_made(item):
         for pod in pods:
             gpus = gpus_of(pod, cluster_nodes.get(pod.get("spec", {}).get("nodeName", "")))
@@ -101,7 +102,8 @@ def _times(
 
 def _pods_made(item: Object) -> int:
     """Return how many pods an object has created, including deleted ones; at least 1."""
-    backend, state = registry.of(item), item.get("status", {})
+    backend = registry.of(item)
+    state = item.get("status", {})
     counted = sum(state.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
     return max(backend.attempts(item) * len(backend.ranks(item)), counted, 1)
 
@@ -124,13 +126,16 @@ def _pod_end(pod: Object, start: datetime, end: datetime) -> datetime:
 
 def _read_request(item: Object) -> Gpus | None:
     """Return the GPUs of all pods that an object runs at a time; None if it has none."""
-    backend, count, model = registry.of(item), 0, ""
+    backend = registry.of(item)
+    count = 0
+    model = ""
     try:
         templates = backend.templates(item)
         for template, number in zip(templates, backend.pod_counts(item), strict=True):
             gpus = gpus_of(template)
             if gpus:
-                count, model = count + gpus.count * number, gpus.model
+                count = count + gpus.count * number
+                model = gpus.model
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None  # the pod template in an AppWrapper may be anything
     if backend.independent_nodes:  # its controller creates as many pods as it may
@@ -179,7 +184,8 @@ def rows(spans_: Iterable[Span], by: str, since: datetime) -> list[GpuHours]:
 
 
 def total(spans_: Iterable[Span], since: datetime, key: str = "total") -> GpuHours:
-    tasks, hours = set(), 0.0
+    tasks = set()
+    hours = 0.0
     for span in spans_:
         tasks.add((span.namespace, span.task_id))
         hours += span.hours(since)

@@ -24,7 +24,8 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age
 
 _MEASURES = ("cpus", "memory_bytes", "gpu_percent", "gpu_memory_bytes")
-_POINTS, _FEWEST_POINTS = 200, 10  # of a series
+_POINTS = 200
+_FEWEST_POINTS = 10  # of a series
 _VALUES = 20_000  # of all series of a measure: those of many nodes have fewer points
 _STEP = 15  # seconds, how often Prometheus measures at most
 _SHORTEST_RATE = 120  # seconds
@@ -74,7 +75,8 @@ def _end(task: TaskStatus) -> datetime | None:
 
 
 def _query(namespace: str, pods: Iterable[str], window: int) -> str:
-    where, which = json.dumps(namespace), json.dumps("|".join(map(re.escape, pods)))
+    where = json.dumps(namespace)
+    which = json.dumps("|".join(map(re.escape, pods)))
     of_pods = f"namespace={where},pod=~{which}"
 
     def of_gpus(name: str) -> str:  # `pod` is the exporter's, unless its labels are kept
@@ -131,7 +133,8 @@ def _fold(
 ) -> list[UsageSeries]:
     rows: dict[tuple[int, str], list[float | None]] = {}
     for series in answer:
-        rank, measure = ranks.get(series.metric.get("pod", "")), series.metric.get("measure", "")
+        rank = ranks.get(series.metric.get("pod", ""))
+        measure = series.metric.get("measure", "")
         if rank is None or measure not in _MEASURES:
             continue
         row = rows.setdefault((rank, measure), [None] * count)

@@ -116,7 +116,8 @@ def _nvidia(node: NodeStatus, text: str) -> Iterator[Gpu]:
         if len(cells) < _FIELDS or not re.fullmatch("[0-9]{1,3}", cells[0]):
             continue
         split = len(cells) - _FIELDS + 2  # a name may have commas
-        name, numbers = ", ".join(cells[1:split]), list(map(_number, cells[split:]))
+        name = ", ".join(cells[1:split])
+        numbers = list(map(_number, cells[split:]))
         used, total = (None if value is None else int(value * _MIB) for value in numbers[1:3])
         yield Gpu(
             node.index, node.pod, int(cells[0]), _name(name), numbers[0], used, total, *numbers[3:]

@@ -40,7 +40,8 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
     Raises ClusterError.
     """
     deployments = objects.list_all(session, kinds.DEPLOYMENT, namespace, label_selector=_SELECTOR)
-    held, now = leases.list_ours(session, namespace), session.now()
+    held = leases.list_ours(session, namespace)
+    now = session.now()
     by_key = {key: lease for lease in held if (key := _find_served(lease))}
     found = []
     for item in deployments:

@@ -54,11 +54,14 @@ class Gpus(Struct, frozen=True):
         command = ["nvidia-smi", "--query-gpu=uuid,name", "--format=csv,noheader"]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_SMI_SECONDS, check=False)
-            output, problem = done.stdout.decode(errors="replace"), "it shows no GPU"
+            output = done.stdout.decode(errors="replace")
+            problem = "it shows no GPU"
         except subprocess.TimeoutExpired:
-            output, problem = "", f"it did not respond within {_SMI_SECONDS} s"
+            output = ""
+            problem = f"it did not respond within {_SMI_SECONDS} s"
         except OSError as error:
-            output, problem = "", error.strerror or str(error)
+            output = ""
+            problem = error.strerror or str(error)
         models: dict[str, list[str]] = {}
         for uuid, name in _SMI_LINE.findall(output):
             models.setdefault(re.sub(r"[^A-Za-z0-9.-]+", "-", name.strip())[:63], []).append(uuid)

@@ -103,7 +103,8 @@ class Practice:
         deadline = time.monotonic() + _START_TIMEOUT_SECONDS
         hint = f"see {self._process.log}"
         while True:
-            code, lines = process.poll(), self._process.read_log(before)
+            code = process.poll()
+            lines = self._process.read_log(before)
             if any(line.startswith("ready ") for line in lines):
                 return
             if code is not None:

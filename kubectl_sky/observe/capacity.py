@@ -27,7 +27,8 @@ _MAX_KEYS = 2  # labels of cluster nodes
 def insufficient(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return what a node requests of each resource, and the most that one cluster node has."""
     names = groups["resources"].split(", ")
-    pod, cluster_nodes = _pod(snapshot, signal), snapshot.of("Node")
+    pod = _pod(snapshot, signal)
+    cluster_nodes = snapshot.of("Node")
     requests = {name: sum_requests(pod, name) if pod else Fraction(0) for name in names}
     words = {"resources": _join(names), "asked": _sizes(requests)}
     if not cluster_nodes:
@@ -303,9 +304,11 @@ def gang_words(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
     Without permission to list cluster nodes, the scheduler's own message is used.
     """
-    pod, number = _pod(snapshot, signal), len(signal.ranks)
+    pod = _pod(snapshot, signal)
+    number = len(signal.ranks)
     words = {"why": groups.get("why") or f": {signal.message}", "advice": _WAIT}
-    cluster_nodes, running = snapshot.of("Node"), snapshot.objects.get(ALL_PODS)
+    cluster_nodes = snapshot.of("Node")
+    running = snapshot.objects.get(ALL_PODS)
     if not pod or not cluster_nodes:
         return words | {"gang": f"{_nodes(number)} start together"}
     text, free = explain_gang(pod, number, cluster_nodes, running, signal.about)
@@ -346,7 +349,8 @@ def explain_gang(
     fits = sum(room.count for room in rooms)
     fit = "all fit" if fits >= number else f"{fits} fit" if fits > 1 else f"{fits or 'none'} fits"
     if topology:
-        text, fit = f"{text} in one {topology}", f"{fit} in {topology} {domain}"
+        text = f"{text} in one {topology}"
+        fit = f"{fit} in {topology} {domain}"
     if running is None:
         return f"{text}; {fit} if nothing else runs", ""
     requests = requests or {_PODS: Fraction(1)}
@@ -406,7 +410,8 @@ def find_room(
             used[host, name] += sum_requests(other, name)
     rooms = []
     for item in filter(lambda item: _accepts(item, pod["spec"]), cluster_nodes):
-        host, labels = item["metadata"]["name"], item["metadata"].get("labels") or {}
+        host = item["metadata"]["name"]
+        labels = item["metadata"].get("labels") or {}
         free = {name: allocatable(item, name) - used[host, name] for name in sizes}
         count = max(0, min(int(free[name] / size) for name, size in sizes.items()))
         rooms.append(Room(host, labels, free, count))
@@ -419,8 +424,10 @@ def _requests(pod: Object) -> dict[str, Fraction]:
 
 def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
     """Return whether selector, required affinity and tolerations of a pod allow a cluster node."""
-    spec, labels = cluster_node.get("spec") or {}, cluster_node["metadata"].get("labels") or {}
-    selected, tolerations = pod_spec.get("nodeSelector") or {}, pod_spec.get("tolerations") or ()
+    spec = cluster_node.get("spec") or {}
+    labels = cluster_node["metadata"].get("labels") or {}
+    selected = pod_spec.get("nodeSelector") or {}
+    tolerations = pod_spec.get("tolerations") or ()
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
     return (
@@ -439,7 +446,8 @@ def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
 
 def _matches(rule: Object, labels: Words) -> bool:
     """Return whether labels meet a rule; one that compares numbers counts as met."""
-    value, operator = labels.get(rule["key"]), rule["operator"]
+    value = labels.get(rule["key"])
+    operator = rule["operator"]
     if operator in ("In", "NotIn"):
         return (value in rule.get("values", ())) is (operator == "In")
     return operator in ("Gt", "Lt") or (value is not None) is (operator == "Exists")

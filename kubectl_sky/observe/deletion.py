@@ -72,7 +72,8 @@ def finalizers(item: Object) -> list[str]:
 
 def hold_of(item: Object) -> Hold:
     """Return why an object other than a pod still exists."""
-    metadata, kind = item["metadata"], item["kind"]
+    metadata = item["metadata"]
+    kind = item["kind"]
     described = f"`kubectl describe {kind.lower()} {metadata['name']}`"
     title = f"{kind} {metadata['name']}"
     left = None
@@ -91,7 +92,8 @@ def hold_of_pod(pod: Object, title: str, now: datetime | None = None) -> Hold:
 
     With the server's time, this says how much of a grace period is left, otherwise when it ends.
     """
-    metadata, host = pod["metadata"], pod.get("spec", {}).get("nodeName", "")
+    metadata = pod["metadata"]
+    host = pod.get("spec", {}).get("nodeName", "")
     described = f"see `kubectl describe pod {metadata['name']}`"
     if not is_terminating(pod):
         return Hold(title, f"has a pod that is not being deleted: {metadata['name']}", described)

@@ -72,7 +72,8 @@ def foreign_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[
     """
     reasons = [str(item) for item in differences(desired, live)]
     for path in _FIXED_KEYS:
-        ours, theirs = _get_path(desired, path), _get_path(live, path)
+        ours = _get_path(desired, path)
+        theirs = _get_path(live, path)
         if ours or (theirs and path != _SELECTOR):  # the server sets the selector of Jobs
             extra = sorted(set(theirs or ()) - set(ours or ()))
             reasons += [f"{'.'.join(path)}: has the key {_short(key)}" for key in extra]
@@ -101,7 +102,8 @@ def _pod_additions(path: str, desired: Any, live: Any) -> Iterator[str]:
         live_containers = {container.get("name"): container for container in theirs}
         for container in desired.get(field) or ():
             name = container["name"]
-            at, other = f"{path}.{field}[{name}]", live_containers.get(name) or {}
+            at = f"{path}.{field}[{name}]"
+            other = live_containers.get(name) or {}
             yield from _keys(at, container, other, _ADDED_TO_CONTAINERS)
             for part, key in (("env", "name"), ("volumeMounts", "mountPath")):
                 yield from _extra_items(f"{at}.{part}", container.get(part), other.get(part), key)
@@ -248,9 +250,11 @@ def pair(live: Object | None, merged: Object | None) -> Pair:
     """Return an object before and after; None if it does not exist then."""
     item = live or merged
     assert item is not None
-    before, after = live and comparable(live), merged and comparable(merged)
+    before = live and comparable(live)
+    after = merged and comparable(merged)
     texts = (_text(_mask(before, after, "before")), _text(_mask(after, before, "after")))
-    version, metadata = item["apiVersion"].replace("/", "."), item["metadata"]
+    version = item["apiVersion"].replace("/", ".")
+    metadata = item["metadata"]
     parts = (version, item["kind"], metadata.get("namespace"), metadata["name"])
     return Pair(".".join(filter(None, parts)), *texts)
 

@@ -47,7 +47,8 @@ def combine(
 ) -> Ports:
     """Combine a Service, the pods behind it and the cluster nodes, if readable."""
     pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default={})
-    spec, name = service["spec"], service["metadata"]["name"]
+    spec = service["spec"]
+    name = service["metadata"]["name"]
     kind = spec.get("type") or "ClusterIP"
     ingresses = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
     balancers = tuple(item.get("hostname") or item.get("ip") or "" for item in ingresses)

@@ -73,7 +73,8 @@ class Cleaner:
         self._held = ""
         unfinished = None if final else _INCOMPLETE.search(text, max(0, len(text) - _MAX_SEQUENCE))
         if unfinished:
-            text, self._held = text[: unfinished.start()], unfinished[0]
+            text = text[: unfinished.start()]
+            self._held = unfinished[0]
         text = text.rstrip("\r") if final else text
         lines = text.replace("\r\n", "\n").split("\n")
         return "\n".join(map(_redrawn, lines)).encode()

@@ -38,14 +38,16 @@ def describe(
         return task.note
     death = first_death(task, record)
     lines = list(death.lines) if death else []
-    head, title = replace(task, causes={}).note, "its last lines"
+    head = replace(task, causes={}).note
+    title = "its last lines"
     gone = None if node.pod or node.reason == LATE else death
     if not gone and node.reason in _PROGRAM_REASONS:
         lines = lines or node.message.splitlines()
     own_lines = program_lines(lines)
     last_lines = "".join(f"\n  {line}" for line in own_lines[-_MAX_LINES:])
     if gone:
-        head, title = f"{gone.name}: {gone.end}", f"last lines of its deleted pod {gone.pod}"
+        head = f"{gone.name}: {gone.end}"
+        title = f"last lines of its deleted pod {gone.pod}"
     else:
         known = task.causes.get(node.reason, "")
         message = _cause(node, lines) or verdict or ("" if known in last_lines else known)

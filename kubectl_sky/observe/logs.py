@@ -81,7 +81,8 @@ class Template:
         for match in _BRACES.finditer(text):
             if text.startswith("{{.", match.start()):
                 raise ValueError(_invalid(match.start() + 1, "{{.", "{{."))
-            literal, name = text[end : match.start()], match["name"]
+            literal = text[end : match.start()]
+            name = match["name"]
             end = match.end()
             if match["escaped"]:
                 literal += match["escaped"][0]

@@ -237,7 +237,8 @@ class Mask:
 
     def _without_values(self, form: re.Pattern[str], text: str) -> str:
         """Mask the values that follow names which smell."""
-        parts, position = list[str](), 0
+        parts = list[str]()
+        position = 0
         for match in form.finditer(text):
             if match.start() < position or not smells(match["name"]):
                 continue
@@ -251,7 +252,9 @@ class Mask:
 
     def _without_documents(self, text: str) -> str:
         """Mask here-documents of commands that take a secret."""
-        lines, end, start = text.split("\n"), "", 0
+        lines = text.split("\n")
+        end = ""
+        start = 0
         for index, line in enumerate(lines):
             if end and line.strip() != end:
                 continue
@@ -262,7 +265,8 @@ class Mask:
                 ]
                 end = ""
             elif (match := _DOCUMENT.search(line)) and _TAKES.search(line):
-                end, start = match["end"], index + 1
+                end = match["end"]
+                start = index + 1
         return "\n".join(lines)
 
 

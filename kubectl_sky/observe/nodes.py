@@ -156,7 +156,8 @@ def outlived_by(pod: Object) -> str:
     Native sidecars, which are init containers, end with it. Empty if the pod is being deleted, or
     ended for another reason.
     """
-    status, metadata = pod.get("status", {}), pod["metadata"]
+    status = pod.get("status", {})
+    metadata = pod["metadata"]
     end = container(pod).get("state", {}).get("terminated")
     policy = pod.get("spec", {}).get("restartPolicy", "Never")
     if not end or policy == "Always" or (policy == "OnFailure" and end.get("exitCode")):
@@ -215,13 +216,16 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
 
     If the Job did that, its reason counts, not the end of the pod.
     """
-    reason, message = status.reason or verdict.reason, status.message
+    reason = status.reason or verdict.reason
+    message = status.message
     if status.exit_code is None or verdict.reason not in (_POD_FAILED, STOPPED):
         message = message or verdict.message
     if deleted and (verdict.phase is Phase.PODS or verdict.reason in (LATE, STOPPED)):
-        reason, message = verdict.reason or STOPPED, verdict.message
+        reason = verdict.reason or STOPPED
+        message = verdict.message
     elif reason in _PASSING and verdict.reason not in ("", _POD_FAILED):
-        reason, message = verdict.reason, verdict.message
+        reason = verdict.reason
+        message = verdict.message
     elif reason == TERMINATING:
         reason = POD_DELETED
     return replace(
@@ -365,7 +369,9 @@ def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
 
     The deletion timestamp of a pod is the end of its grace period.
     """
-    succeeded, status, metadata = end.get("exitCode") == 0, pod.get("status", {}), pod["metadata"]
+    succeeded = end.get("exitCode") == 0
+    status = pod.get("status", {})
+    metadata = pod["metadata"]
     disruption: Object = condition(pod, "DisruptionTarget") or {}
     if is_ended_by_us(pod):
         status = disruption = {}

@@ -135,7 +135,8 @@ def confirm(tasks: Iterable[TaskObjects], current: Iterable[Object]) -> list[Tas
 
 
 def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None) -> Missing:
-    uids, identity = set(map(_uid, task.items)), _identity(task.items[0])
+    uids = set(map(_uid, task.items))
+    identity = _identity(task.items[0])
     owners = [
         {owner.get("uid") for owner in service["metadata"].get("ownerReferences") or ()}
         for service in services

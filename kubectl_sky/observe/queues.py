@@ -156,7 +156,8 @@ def _queue(
 ) -> Queue:
     name = item["metadata"]["name"]
     cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
-    status, cluster_queue = item.get("status") or {}, cluster.get(cluster_queue_name)
+    status = item.get("status") or {}
+    cluster_queue = cluster.get(cluster_queue_name)
     active = _condition(item, "Active")
     stopped = "" if active.get("status", "True") == "True" else active.get("message") or "stopped"
     in_queue = [item for item in workloads if item.get("spec", {}).get("queueName") == name]

@@ -11,7 +11,9 @@ from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 
-CLEAN, CLUSTER, SERVE = "clean", "cluster", "serve"
+CLEAN = "clean"
+CLUSTER = "cluster"
+SERVE = "serve"
 # Rights that the Role has only on request: most users do not need them.
 EXTRAS = {
     CLEAN: "list Secrets, which shows their values, so that clean finds those left behind",
@@ -193,7 +195,8 @@ def list_extras(roles: Iterable[Mapping[str, Any]], rights: Iterable[Right]) -> 
 def _grant(
     kind: str, where: dict[str, str], user: str, rights: Iterable[Right]
 ) -> Iterator[dict[str, object]]:
-    api, name = "rbac.authorization.k8s.io", "kubectl-sky"
+    api = "rbac.authorization.k8s.io"
+    name = "kubectl-sky"
     # One binding per user, to keep those of other users.
     binding = f"{name}-{re.sub('[/%]', '-', user)}"
     yield {

@@ -61,7 +61,8 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     """Return the error of `setup`, from the log of the node, and what to do."""
     rank = signal.ranks[0] if signal.ranks else 0
     lines = snapshot.logs.get(rank, ())
-    text, pod = cause(lines), snapshot.pods.get(rank, {})
+    text = cause(lines)
+    pod = snapshot.pods.get(rank, {})
     is_missing = groups["code"] == "127" or text.endswith(_NOT_FOUND)
     advice = missing_command_advice(pod, lines) if is_missing else SEE_LOGS
     return {"error": f": {text}" if text else "", "advice": advice.format(id=snapshot.task_id)}
@@ -74,13 +75,16 @@ def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     containers = pod.get("spec", {}).get("containers", ())
     main: Object = next((item for item in containers if item["name"] == names.CONTAINER), {})
     probe = main.get(f"{kind}Probe") or {}
-    failures, period = probe.get("failureThreshold", 3), probe.get("periodSeconds", 10)
+    failures = probe.get("failureThreshold", 3)
+    period = probe.get("periodSeconds", 10)
     seconds = failures * period
-    limit, advice = f"{seconds} seconds", "correct the probe in config.kubernetes.pod_config"
+    limit = f"{seconds} seconds"
+    advice = "correct the probe in config.kubernetes.pod_config"
     if names.SERVICE in pod.get("metadata", {}).get("labels", {}):
         field = "consecutive_failure_threshold_timeout"
         if kind == "startup":
-            field, seconds = "initial_delay_seconds", seconds - period
+            field = "initial_delay_seconds"
+            seconds = seconds - period
         limit = f"{field}: {seconds}"
         advice = f"correct service.readiness_probe: its path, or its {field}; or service.ports"
     about = f": {signal.about}" if signal.about else ""

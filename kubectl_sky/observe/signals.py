@@ -148,10 +148,12 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
 
         Pods that their Job deleted are left out: its own events name them.
         """
-        events, endings = self.of(kinds.EVENT.kind), dict[str, Object]()
+        events = self.of(kinds.EVENT.kind)
+        endings = dict[str, Object]()
         messages = {event.get("message") for event in events}
         for event in events:
-            about, reason = event.get("involvedObject", {}), event.get("reason", "")
+            about = event.get("involvedObject", {})
+            reason = event.get("reason", "")
             pod = about.get("name", "")
             owner = pod.rpartition("-")[0]
             is_weak = reason == "Killing" and (
@@ -219,7 +221,8 @@ def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Sign
         for kind, status in _NOT_ADMITTED:
             condition = conditions.get(kind, {})
             if condition.get("status") == status:
-                reason, message = condition.get("reason", ""), condition.get("message", "")
+                reason = condition.get("reason", "")
+                message = condition.get("message", "")
                 yield ranks, Signal(SignalSource.QUEUE, reason, message)
                 break
 
@@ -257,7 +260,8 @@ def _unschedulable(pod: Object) -> str:
 
 def _deletion_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
     if task.deletion.since:
-        text, step = str(task.deletion), task.deletion.step
+        text = str(task.deletion)
+        step = task.deletion.step
         yield (), Signal(SignalSource.NODE, DELETING, text, about=step)
 
 
@@ -278,7 +282,8 @@ def _task_signals(
         if node.held_until:
             reason = f"Error {node.exit_code}"
             yield (node.index,), Signal(SignalSource.ENDED, reason, node.message)
-            ranks, step = (node.index,), task.next_step
+            ranks = (node.index,)
+            step = task.next_step
             yield ranks, Signal(SignalSource.NODE, HELD, node.held_until, about=step)
         if node.kept_by:
             yield (node.index,), Signal(SignalSource.NODE, POD_KEPT, node.kept_by)
@@ -295,7 +300,8 @@ def _signals_without_pod(
     snapshot: TaskSnapshot, task: TaskStatus, node: NodeStatus
 ) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield the cause of a failed node whose pod was deleted, by the pod's events if need be."""
-    first, ranks = task.first_failure, (node.index,)
+    first = task.first_failure
+    ranks = (node.index,)
     if node.reason == STOPPED and first and first.reason != STOPPED:
         return  # the failure that stopped it is the cause
     endings = snapshot.endings if node.reason in (POD_NOT_FOUND, STOPPED) else {}
@@ -321,7 +327,8 @@ def _workload_signals(
         ranks = snapshot.ranks[item["metadata"].get("uid", "")]
         for condition in item.get("status", {}).get("conditions", ()):
             if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
-                reason, message = condition.get("reason", ""), condition.get("message", "")
+                reason = condition.get("reason", "")
+                message = condition.get("message", "")
                 yield ranks, Signal(SignalSource.WORKLOAD, reason, message)
         if field_of(item, registry.of(item).suspend_path or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(names.QUEUE, "")
@@ -350,7 +357,8 @@ def _has_cause(item: Object) -> bool:
 def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
-        kind, message = condition.get("type"), condition.get("message", "")
+        kind = condition.get("type")
+        message = condition.get("message", "")
         if kind == "PodScheduled" and condition.get("status") == "False":
             signals = _split_scheduler_message(condition.get("reason", ""), message)
             yield from _with_all_resources(snapshot, pod, list(signals))
@@ -358,7 +366,8 @@ def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]
             yield Signal(SignalSource.POD, condition.get("reason", ""), message)
     if status.get("reason") and not is_ended_by_us(pod):
         yield Signal(SignalSource.POD, status["reason"], status.get("message", ""))
-    spec, created = pod.get("spec", {}), age.parse(pod["metadata"].get("creationTimestamp"))
+    spec = pod.get("spec", {})
+    created = age.parse(pod["metadata"].get("creationTimestamp"))
     is_new = snapshot.now and created and snapshot.now - created < _SCHEDULER_SECONDS
     is_scheduled = bool(status.get("conditions") or spec.get("nodeName"))
     if _phase(pod) == "Pending" and not (is_scheduled or is_new):
@@ -373,7 +382,8 @@ def _kubelet_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     """
     if _phase(pod) in ("Running", "Succeeded"):
         return
-    name, host = pod["metadata"]["name"], pod.get("spec", {}).get("nodeName")
+    name = pod["metadata"]["name"]
+    host = pod.get("spec", {}).get("nodeName")
     cluster_node = snapshot.named(kinds.NODE.kind, host) if host else None
     if _phase(pod) == "Pending" and cluster_node and not true_condition(cluster_node, "Ready"):
         yield Signal(SignalSource.POD_EVENT, "NodeNotReady", "", about=str(host))
@@ -478,7 +488,8 @@ def _ended_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     status = container(pod)
     states = (status.get(state, {}).get("terminated") for state in ("state", "lastState"))
     end: Object = next(filter(None, states), {})
-    started, name = end.get("startedAt") or "", pod["metadata"]["name"]
+    started = end.get("startedAt") or ""
+    name = pod["metadata"]["name"]
     messages = [
         event.get("message") or ""
         for event in snapshot.of(kinds.EVENT.kind)
@@ -524,7 +535,8 @@ def _without_pod_name(message: str) -> str:
 
 def _pvc_signals(snapshot: TaskSnapshot) -> Iterator[Signal]:
     for pvc in snapshot.of("PersistentVolumeClaim"):
-        phase, name = pvc.get("status", {}).get("phase"), pvc["metadata"]["name"]
+        phase = pvc.get("status", {}).get("phase")
+        name = pvc["metadata"]["name"]
         if phase == "Bound":
             continue
         events = list(_events(snapshot, name, warnings=False))

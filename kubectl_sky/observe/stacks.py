@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.words.documents import Document, Note
 
-_MAX_FRAMES, _MAX_TEXT = 100, 200  # frames of a stack, characters of a line
+_MAX_FRAMES = 100
+_MAX_TEXT = 200  # frames of a stack, characters of a line
 _MAX_LINE = 500  # characters of a line of a log
 _MAX_SHOWN = 8  # stacks in the summary
 _DUMP = re.compile(r'^Current thread 0x.*\n((?:  File "[^"\n]*", line \d+ in .*(?:\n|$))*)', re.M)
@@ -57,7 +58,8 @@ def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
     The log has the frames of faulthandler, in the order of its signals. Both are untrusted text.
     """
     lines_of_log = (line[:_MAX_LINE] for line in log.split("\n"))
-    stacks, dumps = [], iter(_DUMP.findall("\n".join(lines_of_log)))
+    stacks = []
+    dumps = iter(_DUMP.findall("\n".join(lines_of_log)))
     unread = [_clean(what) for what in re.findall(r"^@unread (.*)", text, re.M)]
     for block in re.split(r"^@process ", text, flags=re.M)[1:]:
         command, *lines = block.split("\n")
@@ -73,7 +75,8 @@ def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
 
 def fold(task_id: str, dumps: Mapping[int, tuple[Sequence[Stack], Sequence[str]]]) -> Stacks:
     """Return equal stacks once, with their ranks."""
-    ranks, unread = defaultdict[Stack, set[int]](set), defaultdict[str, set[int]](set)
+    ranks = defaultdict[Stack, set[int]](set)
+    unread = defaultdict[str, set[int]](set)
     for rank, (stacks, missing) in dumps.items():
         for stack in stacks:
             ranks[stack].add(rank)

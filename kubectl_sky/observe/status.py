@@ -120,7 +120,8 @@ class TaskStatus(Part, frozen=True, dict=True):
 
         Objects that are already being stopped are left out.
         """
-        failed, backend = self.first_failure, self.workload
+        failed = self.first_failure
+        backend = self.workload
         if failed is None or backend.fail_fast or not backend.stopping(failed.name):
             return ()
         nodes = [node for node in self.nodes if not (node.state.ended or node.stopped_for)]
@@ -129,7 +130,8 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def stopping(self) -> bool:
         """Whether the remaining nodes are being stopped after a failure."""
-        failed, backend = self.first_failure, self.workload
+        failed = self.first_failure
+        backend = self.workload
         if failed is None or backend.fail_fast:
             return failed is not None
         return bool(backend.stopping(failed.name)) and not (self.over or self.surviving_jobs)
@@ -365,7 +367,8 @@ def fold(tasks: Iterable[TaskObjects]) -> list[TaskStatus]:
 
 
 def of(task: TaskObjects) -> TaskStatus:
-    items, pods = task.items, task.all_pods
+    items = task.items
+    pods = task.all_pods
     backend = registry.of(items[0])
     metadata = items[0]["metadata"]
     deletion = deletion_of(items, pods, lambda pod: backend.title(backend.rank(pod)))
@@ -377,7 +380,8 @@ def of(task: TaskObjects) -> TaskStatus:
             for rank in task.absent
         ]
         nodes = tuple(sorted((*nodes, *lost), key=lambda node: node.index))
-    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    labels = metadata.get("labels", {})
+    annotations = metadata.get("annotations", {})
     limit = annotations.get(names.MAX_DURATION)
     causes = {LATE: Notice(f"it ran longer than max_duration {limit}")} if limit else {}
     return TaskStatus(
@@ -450,7 +454,8 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         stopped_for=annotations.get(names.STOPPED_FOR, ""),
     )
     # When `main` of all nodes had succeeded, before their pods were ended for others.
-    verdict, ended = backend.node(item, rank), annotations.get(names.MAIN_ENDED)
+    verdict = backend.node(item, rank)
+    ended = annotations.get(names.MAIN_ENDED)
     status = node(base, PhaseDetails(Phase.COMPLETED, at=ended) if ended else verdict, pods)
     if pods and outlived_by(pods[-1]):
         return _outlived(backend, item, replace(status, kept_by=kept_by(pods[-1])), pods)

@@ -219,7 +219,8 @@ def _starting(
     if image and image.start >= scheduled and (started is None or image.start <= started):
         parts.append(image)
     parts.sort(key=lambda part: part.start)
-    spans, at = [], scheduled
+    spans = []
+    at = scheduled
     for part in parts:
         spans.append(Span(Phase.STARTING, at, part.start))
         end = part.end or started  # its container runs: the event is missing
@@ -252,7 +253,8 @@ def _image(signs: _Signs, pod: Object) -> tuple[Span | None, bool]:
             texts = (event.get("firstTimestamp"), event.get("eventTime"))
             if time := next(filter(None, map(_time, texts)), None):
                 times.setdefault(event.get("reason", ""), time)
-    pulling, pulled = times.get("Pulling"), times.get("Pulled")
+    pulling = times.get("Pulling")
+    pulled = times.get("Pulled")
     if pulling is None:
         return None, bool(pulled) or _NOT_PULLED in times
     return Span(Phase.IMAGE, pulling, pulled), True

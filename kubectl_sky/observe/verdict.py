@@ -145,7 +145,8 @@ def find_bad_node(task: TaskStatus, tasks: Collection[TaskStatus]) -> Cause | No
     failures = [it.first_failure for it in sorted(tasks, key=TaskStatus.position, reverse=True)]
     hosts = [node.host for node in failures if node and node.host][:_RECENT]
     host = task.first_failure.host if task.first_failure else ""
-    count, used = hosts.count(host), {node.host for it in tasks for node in it.nodes if node.host}
+    count = hosts.count(host)
+    used = {node.host for it in tasks for node in it.nodes if node.host}
     if not host or count < max(_MANY, len(hosts) // 2 + 1) or used == {host}:
         return None
     what = f"{count} of the last {len(hosts)} failed nodes of your tasks ran on {host}"

@@ -132,8 +132,11 @@ def volumes(claims: Iterable[Object], pods: Sequence[Object] = ()) -> list[Volum
 
 def volume(claim: Object, pods: Sequence[Object] = ()) -> VolumeStatus:
     """Return the volume of one PVC; its size is the capacity, or else the request."""
-    metadata, spec, status = claim["metadata"], claim.get("spec", {}), claim.get("status", {})
-    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    metadata = claim["metadata"]
+    spec = claim.get("spec", {})
+    status = claim.get("status", {})
+    labels = metadata.get("labels", {})
+    annotations = metadata.get("annotations", {})
     requested = spec.get("resources", {}).get("requests", {}).get("storage", "")
     return VolumeStatus(
         id=labels.get(names.VOLUME_ID, ""),
@@ -188,7 +191,8 @@ def deletion(claim: Object, pods: Iterable[Object]) -> str:
 
 def hold_of_pvc(claim: Object, pods: Iterable[Object]) -> Hold:
     """Return why a PVC that is deleted still exists."""
-    metadata, hold = claim["metadata"], hold_of({**claim, "kind": "PVC"})
+    metadata = claim["metadata"]
+    hold = hold_of({**claim, "kind": "PVC"})
     if waits := waits_for(metadata["name"], metadata.get("namespace", ""), pods):
         return replace(hold, why=waits, step="stop these: it is deleted then")
     return hold
@@ -222,7 +226,8 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
         scheduled = bool(pod.get("spec", {}).get("nodeName"))
         remains = scheduled and "deletionTimestamp" not in pod["metadata"]
         if mounts and (not finished or remains):
-            labels, user = pod["metadata"].get("labels", {}), (f"pod/{pod['metadata']['name']}", "")
+            labels = pod["metadata"].get("labels", {})
+            user = (f"pod/{pod['metadata']['name']}", "")
             if task_id := labels.get(names.TASK_ID):
                 user = f"task/{task_id}", str(labels.get(names.TASK_NAME))
             users[user] = finished and users.get(user, True)

@@ -107,12 +107,14 @@ def bucket_volumes(
     """
     volumes = []
     for index, bucket in enumerate(_with_store(item, task, settings) for item in task.buckets):
-        name, store = f"bucket-{index}", settings.stores.get(bucket.store) or {}
+        name = f"bucket-{index}"
+        store = settings.stores.get(bucket.store) or {}
         way = find_way(bucket, settings)
         if way is Way.MOUNTED:
             volumes.append(_mount(bucket, name, store, settings))
             continue
-        env, default_image = _env(bucket), image
+        env = _env(bucket)
+        default_image = image
         token_names: Sequence[str] = ()
         if bucket.store == HUB:
             env |= _hub_env(bucket.location, task, store)

@@ -53,7 +53,8 @@ def read_devices(classes: Sequence[Object], slices: Iterable[Object]) -> list[De
 def _device(
     classes: Sequence[Object], pool: tuple[str, str], spec: Object, item: Object
 ) -> Iterator[Device]:
-    driver, node = pool[0], spec.get("nodeName") or item.get("nodeName")
+    driver = pool[0]
+    node = spec.get("nodeName") or item.get("nodeName")
     attributes = {
         key if "/" in key else f"{driver}/{key}": next(iter(value.values()), None)
         for key, value in (item.get("attributes") or {}).items()

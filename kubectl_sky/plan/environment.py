@@ -161,7 +161,8 @@ class RegistryLogin(Struct, frozen=True):
     @property
     def config(self) -> Secret:
         """The content of a Secret of type kubernetes.io/dockerconfigjson."""
-        username, password = reveal(self.username).decode(), reveal(self.password).decode()
+        username = reveal(self.username).decode()
+        password = reveal(self.password).decode()
         auth = base64.b64encode(f"{username}:{password}".encode()).decode()
         login = {"username": username, "password": password, "auth": auth}
         key = _HUB_KEY if address(self.server) in _HUB else self.server

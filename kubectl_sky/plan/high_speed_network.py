@@ -50,7 +50,8 @@ class _Provider(Struct, frozen=True):
 
 def _devices_by_share(device: Device, cluster_node: ClusterNode, resource: str) -> int:
     """Return devices in proportion to the requested GPUs, rounded down."""
-    gpus, available = _amount(cluster_node, device.resource), _amount(cluster_node, resource)
+    gpus = _amount(cluster_node, device.resource)
+    available = _amount(cluster_node, resource)
     return int(device.count * available / gpus)
 
 

@@ -94,7 +94,8 @@ class PipelineMember(Struct, frozen=True):
 
 def member_of(metadata: Mapping[str, Any]) -> PipelineMember | None:
     """Return the position in an object's metadata; None for a standalone task."""
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    labels = metadata.get("labels") or {}
+    annotations = metadata.get("annotations") or {}
     if names.PIPELINE not in labels:
         return None
     auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:MAX_STAGES]

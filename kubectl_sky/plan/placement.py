@@ -67,7 +67,8 @@ def choose_placement(task: Task, facts: Facts) -> Placement:
         return replace(placement, terms=accelerators.with_rules(placement.terms, rules))
     preferences = tuple(Preference(100, rule) for rule in accelerators.SPOT_RULES)
     note = "use_spot: no node is known to be a spot node; spot nodes are preferred, and any will do"
-    preferred, notes = placement.preferred + preferences, (*placement.notes, note)
+    preferred = placement.preferred + preferences
+    notes = (*placement.notes, note)
     return replace(placement, preferred=preferred, notes=notes)
 
 
@@ -89,7 +90,8 @@ def _choose(task: Task, facts: Facts) -> Placement:
     candidates = task.candidates
     devices = [_device(candidate.accelerator, facts) for candidate in candidates]
     chosen_index = _first_fitting(candidates, devices, facts)
-    chosen, device = candidates[chosen_index], devices[chosen_index]
+    chosen = candidates[chosen_index]
+    device = devices[chosen_index]
     if device is None:
         return Placement(chosen, notes=tuple(_choice_note(candidates, (chosen_index,), facts)))
     similar = [
@@ -192,7 +194,8 @@ def _names_gpu(resources: Resources) -> bool:
 def _differ_only_by_gpu(
     candidates: tuple[Resources, ...], devices: list[Device | None], index: int, other: int
 ) -> bool:
-    first, second = devices[index], devices[other]
+    first = devices[index]
+    second = devices[other]
     if other == index:
         return True
     if first is None or second is None or not _names_gpu(candidates[index]):

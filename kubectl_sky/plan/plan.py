@@ -258,9 +258,11 @@ class Plan(Struct, frozen=True):
         """The scripts that the task runs, unless it only has a command."""
         if self.start:
             return None
-        several, transfers = len(self.nodes) > 1, bool(self.file_transfer.unpack_paths)
+        several = len(self.nodes) > 1
+        transfers = bool(self.file_transfer.unpack_paths)
         barrier = several and self.service
-        downloads, clones = self.storage.downloads, "repository.txt" in self.scripts
+        downloads = self.storage.downloads
+        clones = "repository.txt" in self.scripts
         synced = any(download.writes_back for download in downloads)
         # The default image has no conda or ~/.bashrc; setup, files and volumes may add them.
         changes_home = self.scripts.keys() != {"run.sh"} or self.storage.mounts

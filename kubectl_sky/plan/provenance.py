@@ -104,8 +104,10 @@ class Origins:
 
 def with_origins(plan: Plan, origins: Origins) -> Plan:
     """Return the plan with origins; values that no field set stay unchanged."""
-    settings, custom = origins.settings, origins.keys(*_METADATA, "annotations")
-    labels, name = origins.labels(), origins.field("name")
+    settings = origins.settings
+    custom = origins.keys(*_METADATA, "annotations")
+    labels = origins.labels()
+    name = origins.field("name")
     nodes = origins.field("num_nodes", default=_DEFAULT)
     annotations = {
         names.ORIGINAL_NAME: name,

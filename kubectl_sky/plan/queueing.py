@@ -42,7 +42,8 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
 
     Raises ClusterError if Kueue is not installed, UserError if the namespace has no such queue.
     """
-    name, queues = queue(task.kubernetes, settings), facts.queues
+    name = queue(task.kubernetes, settings)
+    queues = facts.queues
     if not name or queues is None:
         return
     if not queues.installed:

@@ -86,7 +86,8 @@ class _Quota:
     """A ResourceQuota; `counts_used` is whether the current use counts."""
 
     def __init__(self, item: Object, counts_used: bool) -> None:
-        spec, status = item.get("spec") or {}, item.get("status") or {}
+        spec = item.get("spec") or {}
+        status = item.get("status") or {}
         self.name = str(item["metadata"]["name"])
         self.hard = amounts(spec.get("hard"))
         self.used = amounts(status.get("used")) if counts_used else {}
@@ -127,7 +128,8 @@ class _Quota:
 
 
 def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:
-    name, operator = scope.get("scopeName"), scope.get("operator")
+    name = scope.get("scopeName")
+    operator = scope.get("operator")
     if name == "PriorityClass":
         value = pod.spec.get("priorityClassName") or ""
         values = scope.get("values") or ()
@@ -218,7 +220,8 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
                 size = show(name, worst)
                 yield f"{name} requested {size}, {field_name}imum {show(name, bound)}"
     for name, ratio in amounts(item.get("maxLimitRequestRatio")).items():
-        request, limit = requests.get(name), limits.get(name)
+        request = requests.get(name)
+        limit = limits.get(name)
         if not request or not limit:
             yield f"{name} requires a request and a limit"
         elif limit > request * ratio:

@@ -42,16 +42,20 @@ def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
-    task, resources = runtime.keep_running(task), placement.resources
-    requests, network = node_requests(placement, settings), find_network(placement, facts)
+    task = runtime.keep_running(task)
+    resources = placement.resources
+    requests = node_requests(placement, settings)
+    network = find_network(placement, facts)
     pod_options = build_pod_options(task, resources, facts, settings)
     metadata = build_metadata(task, task_id, facts, placement, pod_options.queue)
-    name, login = metadata.object_name, find_login(task, metadata.object_name)
+    name = metadata.object_name
+    login = find_login(task, metadata.object_name)
     image = full_image(resources.image, login) or default_image(placement, settings)
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
     file_transfer = plan_transfer(task.files, name, facts)
     env = environment.variables(task, name, placement, facts, volumes.links, settings)
-    scripts, recovery = _scripts(task, file_transfer), resources.recovery
+    scripts = _scripts(task, file_transfer)
+    recovery = resources.recovery
     return Plan(
         id=task_id,
         name=name,
@@ -163,7 +167,8 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
     """Return the files of this task that a node starts from. Raises FieldError if too large."""
     scripts = {"files.txt": file_transfer.unpack_paths} if file_transfer.unpack_paths else {}
     if task.repository:
-        repository, login = task.repository, task.repository.login
+        repository = task.repository
+        login = task.repository.login
         lines = (repository.url, repository.ref, login.username, login.password)
         scripts["repository.txt"] = "".join(f"{line}\n" for line in lines)
     if task.setup:

@@ -19,7 +19,9 @@ from kubectl_sky.words.settings import Settings
 
 _SYNC_PATH = f"{names.SCRATCH_FOLDER}/sync"  # where the nodes and their sidecars meet
 LINKS_PATH = f"{names.SCRATCH_FOLDER}/home"  # mounts that the home directory links to
-_RWX, _ROX, _RWOP = ("ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
+_RWX = "ReadWriteMany"
+_ROX = "ReadOnlyMany"
+_RWOP = "ReadWriteOncePod"
 
 
 class Mount(Struct, frozen=True):
@@ -83,7 +85,8 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
     A volume name that matches no known volume is taken as the name of a PVC. Raises FieldError for
     a volume that the task's nodes cannot share, or a host path that the settings do not allow.
     """
-    pod, new_pvcs = _PodVolumes(), []
+    pod = _PodVolumes()
+    new_pvcs = []
     for index, volume in enumerate(task.volumes):
         name = f"{plan.name}-volume-{index}"
         if volume.storage:
@@ -131,7 +134,8 @@ def _log_folder(task: Task, pod: "_PodVolumes") -> LogFolder:
     if path is None:
         return LogFolder()
     mounts = dict(zip((volume.path for volume in task.volumes), pod.mounts, strict=False))
-    mount, below = mounts[path], str(task.logs).removeprefix(path).strip("/")
+    mount = mounts[path]
+    below = str(task.logs).removeprefix(path).strip("/")
     pvc = pod.by_kind("claim").get(mount.volume)
     within = PurePosixPath(mount.sub_path or "", below)
     folder = environment.literal(str(PurePosixPath(mount.path, below)))
@@ -161,7 +165,8 @@ class _PodVolumes:
     def mount(self, path: str, name: str, mount: Mount) -> None:
         """Add a mount; a path in the home directory is mounted elsewhere and linked."""
         if path.startswith(HOME):
-            relative_path, path = path.removeprefix(HOME), f"{LINKS_PATH}/{name}"
+            relative_path = path.removeprefix(HOME)
+            path = f"{LINKS_PATH}/{name}"
             self.links[relative_path] = path
         self.mounts.append(replace(mount, path=path))
 

@@ -33,7 +33,8 @@ from kubectl_sky.practice.verbs import Verbs
 
 _SAVE_SECONDS = 0.1  # from a change until it is saved
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-_FOLDER_IN_USE, _PORT_IN_USE = 3, 4  # exit codes
+_FOLDER_IN_USE = 3
+_PORT_IN_USE = 4  # exit codes
 
 
 class _Uvicorn(uvicorn.Server):

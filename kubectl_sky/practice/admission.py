@@ -31,7 +31,8 @@ def admit(state: State, storage: str, obj: Json) -> None:
 
 
 def _check_service_account(state: State, pod: Json) -> None:
-    namespace, account = pod["metadata"]["namespace"], pod["spec"]["serviceAccountName"]
+    namespace = pod["metadata"]["namespace"]
+    account = pod["spec"]["serviceAccountName"]
     # the default one of a new namespace is created a moment later
     if account != "default" and not state.get("serviceaccounts", namespace, account):
         message = f'serviceaccount "{account}" not found'
@@ -116,7 +117,8 @@ def _violations(limit: Json, requests: Amounts, limits: Amounts) -> Iterator[str
 
 
 def _check_quotas(state: State, storage: str, obj: Json) -> None:
-    namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+    namespace = obj["metadata"].get("namespace", "")
+    name = obj["metadata"]["name"]
     quotas = state.all("resourcequotas", namespace) if namespace else []
     for quota in sorted(quotas, key=lambda quota: str(quota["metadata"]["name"])):
         hard = quantities.amounts(quota["spec"].get("hard"))

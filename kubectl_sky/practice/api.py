@@ -90,7 +90,8 @@ class Api:
         A trusted object is not checked against the schema of its kind, which takes milliseconds.
         """
         metadata = obj.setdefault("metadata", {})
-        obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        obj["apiVersion"] = resource.api_version
+        obj["kind"] = resource.kind
         for name in (*_SERVER_FIELDS, "resourceVersion"):
             metadata.pop(name, None)
         if metadata.get("generateName") and not metadata.get("name"):

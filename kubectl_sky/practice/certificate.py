@@ -12,7 +12,8 @@ _DAYS = 3650
 
 def create(folder: Path) -> tuple[Path, Path]:
     """Return the files of the certificate and its key; create them the first time."""
-    certificate, key = folder / "tls.crt", folder / "tls.key"
+    certificate = folder / "tls.crt"
+    key = folder / "tls.key"
     if not (certificate.exists() and key.exists()):
         _make(certificate, key)
     return certificate, key

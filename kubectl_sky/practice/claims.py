@@ -12,7 +12,8 @@ from kubectl_sky.practice.state import key as key_of
 
 PROVISIONER = "practice.kubectl-sky/folder"
 _SOURCE = "persistentvolume-controller"
-_CLASSES, _CLAIMS = "storageclasses.storage.k8s.io", "persistentvolumeclaims"
+_CLASSES = "storageclasses.storage.k8s.io"
+_CLAIMS = "persistentvolumeclaims"
 _PROTECTION = "kubernetes.io/pvc-protection"
 _ANNOTATIONS = {
     "pv.kubernetes.io/bind-completed": "yes",
@@ -35,7 +36,8 @@ class Claims(Controller):
         self.replay(_CLAIMS)
 
     def keys(self, change: Change) -> Iterator[Key]:
-        storage, gone = change.storage, change.type == "DELETED"
+        storage = change.storage
+        gone = change.type == "DELETED"
         if storage == _CLAIMS:
             yield change.key
             if gone and "volumeName" in change.object["spec"]:
@@ -94,7 +96,8 @@ class Claims(Controller):
         self._record(claim, "ProvisioningSucceeded", message)
 
     def _remove_folder(self, name: str) -> None:
-        folder, loop = self.api.claim_folder(name), asyncio.get_running_loop()
+        folder = self.api.claim_folder(name)
+        loop = asyncio.get_running_loop()
         loop.run_in_executor(None, lambda: shutil.rmtree(folder, ignore_errors=True))
 
     def _record(self, claim: Json, reason: str, message: str, kind: str = "Normal") -> None:

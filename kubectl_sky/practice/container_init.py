@@ -28,13 +28,25 @@ _HIDDEN = ("dev", "proc", "tmp", "run")
 _DEVICES = {"null", "zero", "full", "random", "urandom", "tty", "fd", "stdin", "stdout", "stderr"}
 _DEVICES |= {"fuse", "kfd", "dri", "infiniband"}
 
-_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000
+_NEWNS = 0x20000
+_NEWUTS = 0x4000000
+_NEWIPC = 0x8000000
+_NEWUSER = 0x10000000
+_NEWPID = 0x20000000
 _NAMESPACES = _NEWNS | _NEWUTS | _NEWIPC | _NEWUSER | _NEWPID
-_MS_BIND, _MS_REC, _MS_UNBINDABLE, _MS_PRIVATE = 0x1000, 0x4000, 0x20000, 0x40000
-_NOSUID_NODEV_NOEXEC, _MNT_DETACH = 0xE, 2
-_MOUNT_ATTR_RDONLY, _AT_FDCWD, _AT_RECURSIVE = 1, -100, 0x8000
+_MS_BIND = 0x1000
+_MS_REC = 0x4000
+_MS_UNBINDABLE = 0x20000
+_MS_PRIVATE = 0x40000
+_NOSUID_NODEV_NOEXEC = 0xE
+_MNT_DETACH = 2
+_MOUNT_ATTR_RDONLY = 1
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
 _SYS_MOUNT_SETATTR = 442  # on every architecture
-_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _CAP_SYS_ADMIN = 1, 24, 21
+_PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_DROP = 24
+_CAP_SYS_ADMIN = 21
 _RESET_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -59,7 +71,8 @@ def _bind(source: str, target: str) -> None:
 def _set_read_only(path: str, *, value: bool, recursive: bool = True) -> None:
     attributes = struct.pack("4Q", value and _MOUNT_ATTR_RDONLY, not value, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
-    number, path_bytes = _SYS_MOUNT_SETATTR, os.fsencode(path)
+    number = _SYS_MOUNT_SETATTR
+    path_bytes = os.fsencode(path)
     _check(_libc.syscall(number, _AT_FDCWD, path_bytes, flags, attributes, 32), path)
 
 
@@ -156,7 +169,8 @@ def _mount_proc(path: str) -> None:
 
 
 def _unshare() -> None:
-    uid, gid = os.geteuid(), os.getegid()
+    uid = os.geteuid()
+    gid = os.getegid()
     _check(_libc.unshare(_NAMESPACES))
     texts = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
     for name, text in texts.items():

@@ -22,7 +22,9 @@ from kubectl_sky.practice.volumes import Volumes
 
 _RESTART_SECONDS = 1.0  # before the first restart, as a kubelet needs to notice the end
 _DRAIN_SECONDS = 1.0  # for output of processes that outlive the program
-_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS, _BACKOFF_RESET_SECONDS = 10, 300, 600
+_BACKOFF_SECONDS = 10
+_MAX_BACKOFF_SECONDS = 300
+_BACKOFF_RESET_SECONDS = 600
 _MAX_MESSAGE_BYTES = 4096
 _CHUNK = 1 << 16
 _RUNC_ERROR = (
@@ -51,7 +53,8 @@ class Container:
         self.spec = spec
         self.request: Json = {}
         self.process: Process | None = None
-        self._pod, self._services = pod, services
+        self._pod = pod
+        self._services = services
         self._failures = 0
         self._logs: list[Path] = []
         self._started = asyncio.Event()
@@ -159,10 +162,12 @@ class Container:
         return None
 
     def _start_request(self, volumes: Volumes) -> Json:
-        pod, spec = self._pod.pod, self.spec
+        pod = self._pod.pod
+        spec = self.spec
         variables = environment.variables(pod, spec, self._services.api.state)
         variables |= self._services.gpus.take(self._pod.uid, spec)
-        folder, hostname = self._services.folder / self._pod.uid, environment.hostname(pod)
+        folder = self._services.folder / self._pod.uid
+        hostname = environment.hostname(pod)
         self._message = folder / f"{self.name}.message"
         self._message.write_bytes(b"")
         (folder / "hostname").write_text(f"{hostname}\n")
@@ -202,7 +207,8 @@ class Container:
 
     async def _execute(self, request: Json, writer: Writer) -> tuple[int, str, str]:
         """Run the program; return its exit code, reason and termination message."""
-        runtime, has_stdin = self._services.runtime, bool(self.spec.get("stdin"))
+        runtime = self._services.runtime
+        has_stdin = bool(self.spec.get("stdin"))
         try:
             process = self.process = await runtime.start(request, stdin=has_stdin)
         except StartError as error:

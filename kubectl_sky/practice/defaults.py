@@ -153,7 +153,8 @@ def _quality(spec: Json) -> str:
 
 
 def _job(job: Json) -> None:
-    spec, metadata = _part(job, "spec"), job["metadata"]
+    spec = _part(job, "spec")
+    metadata = job["metadata"]
     template = _part(spec, "template")
     if spec.get("parallelism") is None:
         _default(spec, completions=1)
@@ -235,7 +236,8 @@ def _quota(quota: Json) -> None:
 def _limit_range(limits: Json) -> None:
     for limit in _part(limits, "spec").get("limits") or ():
         if limit.get("type") == "Container":
-            default, requests = limit.get("default") or {}, limit.get("defaultRequest") or {}
+            default = limit.get("default") or {}
+            requests = limit.get("defaultRequest") or {}
             limit["default"] = {**(limit.get("max") or {}), **default}
             limit["defaultRequest"] = {**(limit.get("min") or {}), **limit["default"], **requests}
             for name in ("default", "defaultRequest"):

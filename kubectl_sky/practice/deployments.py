@@ -23,7 +23,8 @@ from kubectl_sky.practice.state import key as key_of
 _DEPLOYMENTS = "deployments.apps"
 _HASH = "pod-template-hash"
 _REVISION = "deployment.kubernetes.io/revision"
-_COMPLETE, _TOO_LATE = "NewReplicaSetAvailable", "ProgressDeadlineExceeded"
+_COMPLETE = "NewReplicaSetAvailable"
+_TOO_LATE = "ProgressDeadlineExceeded"
 
 
 class Deployments(Controller):
@@ -57,7 +58,8 @@ class Deployments(Controller):
         return sorted(list_controlled(self.api, _SETS, deployment), key=_revision)
 
     def _current(self, deployment: Json) -> Json:
-        sets, template = self._sets(deployment), deployment["spec"]["template"]
+        sets = self._sets(deployment)
+        template = deployment["spec"]["template"]
         current = next((item for item in sets if _template(item) == template), None)
         newest = max((_revision(item) for item in sets if item is not current), default=0)
         if not current:
@@ -73,7 +75,8 @@ class Deployments(Controller):
         return self.api.change(_SETS, key_of(current), annotate) or current
 
     def _scale(self, deployment: Json, item: Json, replicas: int) -> None:
-        name, before = item["metadata"]["name"], item["spec"]["replicas"]
+        name = item["metadata"]["name"]
+        before = item["spec"]["replicas"]
         self.api.change(_SETS, key_of(item), lambda it: it["spec"].update(replicas=replicas))
         word = "up" if replicas > before else "down"
         message = f"Scaled {word} replica set {name} from {before} to {replicas}"
@@ -91,7 +94,8 @@ def _template(replica_set: Json) -> Json:
 
 
 def _new_set(deployment: Json) -> Json:
-    name, spec = deployment["metadata"]["name"], deployment["spec"]
+    name = deployment["metadata"]["name"]
+    spec = deployment["spec"]
     template = copy.deepcopy(spec["template"])
     text = json.dumps(template, sort_keys=True).encode()
     labels = template["metadata"]["labels"]
@@ -108,7 +112,8 @@ def _new_set(deployment: Json) -> Json:
 
 def _step(spec: Json, current: Json, old: Sequence[Json]) -> Iterator[tuple[Json, int]]:
     """Yield the ReplicaSets to scale in the next step of a rolling update, and their new sizes."""
-    wanted, size = spec["replicas"], current["spec"]["replicas"]
+    wanted = spec["replicas"]
+    size = current["spec"]["replicas"]
     surge, unavailable = _limits(spec)
     total = size + sum(item["spec"]["replicas"] for item in old)
     grown = min(wanted, size + max(wanted + surge - total, 0))
@@ -137,7 +142,8 @@ def _limits(spec: Json) -> tuple[int, int]:
         text = str(amount)
         return spec["replicas"] * int(text[:-1]) / 100 if text.endswith("%") else int(text)
 
-    surge, unavailable = math.ceil(pods(rolling["maxSurge"])), int(pods(rolling["maxUnavailable"]))
+    surge = math.ceil(pods(rolling["maxSurge"]))
+    unavailable = int(pods(rolling["maxUnavailable"]))
     return surge, unavailable or int(not surge)
 
 
@@ -166,11 +172,13 @@ def _status(deployment: Json, current: Json, old: Sequence[Json]) -> Json:
 
 
 def _progress(deployment: Json, counts: dict[str, int], *, is_new: bool) -> Json:
-    spec, before = deployment["spec"], deployment["status"]
+    spec = deployment["spec"]
+    before = deployment["status"]
     if is_new:
         return _condition(deployment, "Progressing", True, "NewReplicaSetCreated")
     (old,) = (item for item in before["conditions"] if item["type"] == "Progressing")
-    total, updated = counts["replicas"], counts["updatedReplicas"]
+    total = counts["replicas"]
+    updated = counts["updatedReplicas"]
     if old["reason"] == _COMPLETE and total == updated:
         return dict(old)
     if total == updated == counts["availableReplicas"] == spec["replicas"]:
@@ -194,7 +202,8 @@ def _time_left(spec: Json, status: Json) -> float | None:
 
 
 def _condition(deployment: Json, kind: str, holds: bool, reason: str) -> Json:
-    conditions, status = deployment["status"].get("conditions") or (), str(holds)
+    conditions = deployment["status"].get("conditions") or ()
+    status = str(holds)
     old: Json = next((item for item in conditions if item["type"] == kind), {})
     unchanged = old.get("status") == status
     if kind == "Available" and unchanged:

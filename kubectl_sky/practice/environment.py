@@ -38,9 +38,11 @@ def contents(state: State, kind: str, key: tuple[str, str]) -> dict[str, bytes] 
     obj = state.get(f"{kind.lower()}s", *key)
     if obj is None:
         return None
-    text, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    text = obj.get("data") or {}
+    binary = obj.get("binaryData") or {}
     if kind == "Secret":
-        text, binary = {}, text
+        binary = text
+        text = {}
     data = {name: value.encode() for name, value in text.items()}
     return data | {name: b64decode(value) for name, value in binary.items()}
 

@@ -39,9 +39,11 @@ class Garbage(Controller):
         self._forget_events()
 
     def keys(self, change: Change) -> Iterator[Key]:
-        obj, object_key = change.object, (change.storage, *change.key)
+        obj = change.object
+        object_key = (change.storage, *change.key)
         uid = obj["metadata"]["uid"]
-        gone, before = change.type == "DELETED", change.before
+        gone = change.type == "DELETED"
+        before = change.before
         self._object_keys[uid] = object_key
         moved = before is None or _owners(before) != _owners(obj)
         for owner in _owners(before) if before and (gone or moved) else ():
@@ -70,7 +72,8 @@ class Garbage(Controller):
                 yield kind, f"/{parent}"
 
     def reconcile(self, key: Key) -> None:
-        storage, (namespace, _, name) = key[0], key[1].partition("/")
+        storage = key[0]
+        (namespace, _, name) = key[1].partition("/")
         obj = self.api.state.get(storage, namespace, name)
         if not obj:
             return
@@ -85,7 +88,8 @@ class Garbage(Controller):
             self._check_owners((storage, namespace, name), obj)
 
     def _delete_dependents(self, storage: str, obj: Json) -> None:
-        blocked, uid = False, obj["metadata"]["uid"]
+        blocked = False
+        uid = obj["metadata"]["uid"]
         for object_key in list(self._dependents.get(uid, ())):
             dependent = self.api.state.get(*object_key)
             if dependent and not _is_deleted(dependent):
@@ -165,7 +169,8 @@ def _key(object_key: ObjectKey) -> Key:
 
 
 def _establish(definition: Json) -> None:
-    status, spec = definition.setdefault("status", {}), definition["spec"]
+    status = definition.setdefault("status", {})
+    spec = definition["spec"]
     status["acceptedNames"] = spec["names"]
     stored = [version["name"] for version in spec["versions"] if version.get("storage")]
     old = status.get("storedVersions") or []

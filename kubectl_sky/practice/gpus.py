@@ -21,7 +21,8 @@ class Gpus:
         Raises ConfigError while pods that are being stopped still have them.
         """
         limits = (container.get("resources") or {}).get("limits") or {}
-        count, key = int(limits.get("nvidia.com/gpu") or 0), (pod, container["name"])
+        count = int(limits.get("nvidia.com/gpu") or 0)
+        key = (pod, container["name"])
         if not self._uuids:
             return {}
         own = [uuid for uuid in self._uuids if self._taken.get(uuid) == key]

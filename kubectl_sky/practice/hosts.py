@@ -18,7 +18,8 @@ fe00::0\tip6-mcastprefix
 fe00::1\tip6-allnodes
 fe00::2\tip6-allrouters
 """
-_FIRST, _LAST = 2, 1 << 16
+_FIRST = 2
+_LAST = 1 << 16
 _RESERVATION = "\0kubectl-sky-practice-127.{}"  # abstract socket: one cluster per range
 _BATCH_SECONDS = 0.02  # changes in this time are written together
 
@@ -76,7 +77,8 @@ class HostsFiles:
         state.listeners.append(self._listen)
 
     def add(self, pod: Json, path: Path, address: str) -> None:
-        namespace, names = pod["metadata"]["namespace"], environment.hostname(pod)
+        namespace = pod["metadata"]["namespace"]
+        names = environment.hostname(pod)
         if pod["spec"].get("subdomain"):
             names = f"{names}.{pod['spec']['subdomain']}.{namespace}.{_DOMAIN}\t{names}"
         text = f"{_HEAD}{address}\t{names}\n"
@@ -96,7 +98,8 @@ class HostsFiles:
             self._changed.add(namespace)
 
     def _write(self) -> None:
-        changed, self._changed = self._changed, set()
+        changed = self._changed
+        self._changed = set()
         for namespace in changed:
             service_lines = self._service_lines(namespace)
             if service_lines != self._written.get(namespace, ""):

@@ -230,7 +230,8 @@ class JobState:
         return sum(status.get("restartCount", 0) for status in statuses)
 
     def time_left(self) -> float:
-        limit, start = self.spec.get("activeDeadlineSeconds"), self.job["status"].get("startTime")
+        limit = self.spec.get("activeDeadlineSeconds")
+        start = self.job["status"].get("startTime")
         if limit is None or not start or self.spec["suspend"]:
             return float("inf")
         return timestamp(start) + float(limit) - time.time()

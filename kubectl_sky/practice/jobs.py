@@ -96,7 +96,8 @@ class Jobs(Controller):
             status["startTime"] = now()
         state = self._state({**job, "status": status})
         self._count_failures(state)
-        end, delay = state.end(), state.time_left()
+        end = state.end()
+        delay = state.time_left()
         if end:
             for pod in state.active:
                 self._delete(job, pod)
@@ -115,14 +116,17 @@ class Jobs(Controller):
         uid = state.job["metadata"]["uid"]
         count, last = self._failures.get(uid, (0, 0.0))
         if state.succeeded:
-            count, last = 0, max(map(job_status.end_time, state.succeeded))
+            count = 0
+            last = max(map(job_status.end_time, state.succeeded))
         times = [end for end in map(job_status.end_time, state.failed) if count or end > last]
         if state.succeeded or times:
             self._failures[uid] = (count + len(times), max(times, default=0.0))
 
     def _scale(self, state: JobState) -> float:
         """Create or delete pods; return the seconds until the next try."""
-        job, spec, active = state.job, state.spec, state.active
+        job = state.job
+        spec = state.spec
+        active = state.active
         wanted = 0 if spec["suspend"] else spec["parallelism"]
         if spec.get("completions") is not None:
             wanted = max(0, min(wanted, spec["completions"] - state.successes))
@@ -142,7 +146,8 @@ class Jobs(Controller):
         return self._create_pods(state, indexes[:_BATCH_SIZE])
 
     def _create_pods(self, state: JobState, indexes: list[int]) -> float:
-        job, key = state.job, key_of(state.job)
+        job = state.job
+        key = key_of(state.job)
         if (left := self._retry_times.get(key, 0) - time.time()) > 0:
             return left
         delays = {index: self._backoff(state, index) for index in set(indexes)}
@@ -257,7 +262,8 @@ def _finish(status: Json, end: End | None) -> bool:
 
 def _new_pod(state: JobState, index: int) -> Json:
     """Return a new pod; without an index if it is -1."""
-    job, template = state.job["metadata"], state.spec["template"]
+    job = state.job["metadata"]
+    template = state.spec["template"]
     metadata: Json = {
         "generateName": f"{job['name']}-"[:_GENERATE_NAME_LENGTH],
         "labels": template["metadata"].get("labels") or {},

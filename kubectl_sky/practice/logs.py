@@ -15,7 +15,8 @@ from kubectl_sky.practice.problems import Json
 
 _TIMESTAMP_SIZE = 31  # bytes, with the space after it
 _CHUNK = 1 << 16
-_MESSAGE_BYTES, _MESSAGE_LINES = 2048, 80  # of a log as a termination message
+_MESSAGE_BYTES = 2048
+_MESSAGE_LINES = 80  # of a log as a termination message
 _FLAGS = ("follow", "previous", "timestamps")
 _NUMBERS = ("tailLines", "sinceSeconds", "limitBytes")
 _MAX_LINE_BYTES = 1 << 20  # longer lines are split
@@ -44,13 +45,15 @@ class LogOptions:
         if "sinceSeconds" in numbers:
             since = time.time_ns() - numbers["sinceSeconds"] * 10**9
         follow, previous, timestamps = (query.get(name) in _TRUE for name in _FLAGS)
-        tail, limit = numbers.get("tailLines"), numbers.get("limitBytes")
+        tail = numbers.get("tailLines")
+        limit = numbers.get("limitBytes")
         return LogOptions(follow, previous, timestamps, tail, since, limit)
 
 
 def _nanoseconds(timestamp: str) -> int:
     """Read RFC 3339 to the last digit, which neither a float nor datetime does."""
-    whole, fraction = re.sub(r"\.\d+", "", timestamp), re.search(r"\.(\d{1,9})", timestamp)
+    whole = re.sub(r"\.\d+", "", timestamp)
+    fraction = re.search(r"\.(\d{1,9})", timestamp)
     seconds = int(datetime.fromisoformat(whole).timestamp())
     return seconds * 10**9 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
@@ -107,7 +110,8 @@ class Writer:
         self._wake()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for future in waiting:
             if not future.done():
                 future.set_result(None)
@@ -150,7 +154,8 @@ class Logs:
 
 def container_name(pod: Json, name: str) -> str:
     """Return the name of a container of a pod; by default of the only one. Raises Problem."""
-    spec, pod_name = pod["spec"], pod["metadata"]["name"]
+    spec = pod["spec"]
+    pod_name = pod["metadata"]["name"]
     names = [container["name"] for container in spec["containers"]]
     init_names = [container["name"] for container in spec.get("initContainers") or ()]
     if name in (*names, *init_names):
@@ -203,7 +208,8 @@ async def _chunks(path: Path, writer: Writer | None, options: LogOptions) -> Asy
     with path.open("rb", buffering=_CHUNK) as file:
         if options.tail is not None:
             _seek_tail(file, options.tail)
-        reader, limit = _Reader(file, options), options.limit
+        reader = _Reader(file, options)
+        limit = options.limit
         while limit is None or limit > 0:
             complete = not writer or writer.closed
             if data := reader.next()[:limit]:

@@ -24,8 +24,10 @@ _UNOWNED |= {
 
 def release(old: Json, new: Json, resource: Resource) -> None:
     """Take the fields that an update changes from their appliers."""
-    schema, entries = schemas.root(resource), _read_entries(old)
-    before, after = _owned_fields(old, schema), _owned_fields(new, schema)
+    schema = schemas.root(resource)
+    entries = _read_entries(old)
+    before = _owned_fields(old, schema)
+    after = _owned_fields(new, schema)
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     for entry in entries:
         entry["paths"] -= changed
@@ -43,8 +45,10 @@ def apply(
     live = live or {"metadata": {}}
     applied = {**applied, "metadata": dict(applied.get("metadata") or {})}
     applied["metadata"].pop("managedFields", None)
-    before, fields = _owned_fields(live, schema), _owned_fields(applied, schema)
-    entries, wanted = _read_entries(live), set(fields)
+    before = _owned_fields(live, schema)
+    fields = _owned_fields(applied, schema)
+    entries = _read_entries(live)
+    wanted = set(fields)
     owned = next((entry for entry in entries if entry["manager"] == manager), None)
     if owned is None:
         owned = {"manager": manager, "operation": "Apply", "paths": set()}

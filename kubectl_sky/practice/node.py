@@ -86,7 +86,8 @@ class Node:
 
     def running_container(self, pod: Json, name: str) -> Container:
         """Return a running container; by default the only one. Raises Problem."""
-        name, worker = container_name(pod, name), self._kubelet.workers.get(key(pod))
+        name = container_name(pod, name)
+        worker = self._kubelet.workers.get(key(pod))
         for container in worker.containers if worker else ():
             if container.name == name and container.running:
                 return container

@@ -27,7 +27,8 @@ def patch(old: Json, change: Any, content_type: str, resource: Resource) -> Json
 
 def _json_patch(document: Json, operations: list[Json], _: Json) -> Json:
     for operation in operations:
-        name, (first, *parents, key) = operation["op"], operation["path"].split("/")
+        name = operation["op"]
+        (first, *parents, key) = operation["path"].split("/")
         if first or name not in ("add", "replace", "remove", "test"):
             raise ValueError(operation)
         parent: Any = document

@@ -44,8 +44,10 @@ class Kubelet(Controller):
         return (change.key,)
 
     def reconcile(self, key: Key) -> None:
-        pod, worker = self.api.state.get("pods", *key), self.workers.get(key)
-        deleted, self._deleted = self._deleted, []
+        pod = self.api.state.get("pods", *key)
+        worker = self.workers.get(key)
+        deleted = self._deleted
+        self._deleted = []
         active = {worker.uid for worker in self.workers.values()} if deleted else ()
         for uid in deleted:
             if uid not in active:
@@ -125,7 +127,8 @@ class PodWorker:
         """
         if self._grace_seconds is not None and grace_seconds >= self._grace_seconds:
             return
-        is_first, self._grace_seconds = self._grace_seconds is None, grace_seconds
+        is_first = self._grace_seconds is None
+        self._grace_seconds = grace_seconds
         self._ending.set()
         self._call_later(grace_seconds, lambda: self._kill(self.containers, signal.SIGKILL))
         if is_first:
@@ -194,7 +197,8 @@ class PodWorker:
 
     def set_deadline(self) -> None:
         """End the pod at its deadline, which may be set or moved up while it runs."""
-        spec, started = self.pod["spec"], self.pod["status"].get("startTime")
+        spec = self.pod["spec"]
+        started = self.pod["status"].get("startTime")
         seconds = spec.get("activeDeadlineSeconds")
         if seconds is None or seconds == self._deadline or not started:
             return

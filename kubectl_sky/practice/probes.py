@@ -9,7 +9,9 @@ from kubectl_sky.practice.resources import Json
 from kubectl_sky.practice.runtime import Process
 from kubectl_sky.practice.state import Key
 
-_STARTUP, _READINESS, _LIVENESS = "startupProbe", "readinessProbe", "livenessProbe"
+_STARTUP = "startupProbe"
+_READINESS = "readinessProbe"
+_LIVENESS = "livenessProbe"
 
 
 class Pod(Protocol):
@@ -39,7 +41,10 @@ class Probes:
     """The probes of a container; without `execute`, those with a command count as passed."""
 
     def __init__(self, pod: Pod, spec: Json, status: Json, execute: Execute | None) -> None:
-        self._pod, self._spec, self._status, self._execute = pod, spec, status, execute
+        self._pod = pod
+        self._spec = spec
+        self._status = status
+        self._execute = execute
         self._probes: dict[str, Json] = {
             kind: spec[kind]
             for kind in (_STARTUP, _READINESS, _LIVENESS)
@@ -89,9 +94,11 @@ class Probes:
         while True:
             error = await self._try(probe, process)
             if error is None:
-                successes, failures = successes + 1, 0
+                successes = successes + 1
+                failures = 0
             else:
-                successes, failures = 0, failures + 1
+                successes = 0
+                failures = failures + 1
                 name = kind.removesuffix("Probe").capitalize()
                 self._pod.record("Unhealthy", f"{name} probe failed: {error}", "Warning")
             if successes >= probe["successThreshold"] or failures >= probe["failureThreshold"]:

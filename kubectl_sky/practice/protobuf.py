@@ -50,7 +50,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     while True:
         byte = data[at]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        at = at + 1
+        shift = shift + 7
         if byte < 0x80:
             return value, at
 
@@ -65,10 +66,12 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
             end = at + value
             if end > len(data):
                 raise ValueError(end)
-            value, at = data[at:end], end  # type: ignore[assignment]
+            yield tag >> 3, data[at:end]
+            at = end
         elif tag & 7:
             raise ValueError(tag)
-        yield tag >> 3, value
+        else:
+            yield tag >> 3, value
 
 
 def _message(data: bytes, message: str) -> Any:

@@ -48,7 +48,8 @@ def parse(text: str | float) -> Quantity:
     match = _FORM.fullmatch(str(text))
     if not match:
         raise ValueError(text)
-    number, suffix = Fraction(match[1].rstrip(".")), match[2]
+    number = Fraction(match[1].rstrip("."))
+    suffix = match[2]
     if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
         return Quantity(ceil(number * _ONE * Fraction(10) ** int(suffix[1:])), "e")
     return Quantity(ceil(number * (_BINARY | _DECIMAL)[suffix]), "i" * suffix.endswith("i"))

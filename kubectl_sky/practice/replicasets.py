@@ -52,7 +52,8 @@ class ReplicaSets(Controller):
 
     def _scale(self, replica_set: Json) -> str:
         """Create or delete pods; return why the API refused one."""
-        pods, namespace = self._pods(replica_set), key_of(replica_set)[0]
+        pods = self._pods(replica_set)
+        namespace = key_of(replica_set)[0]
         missing = replica_set["spec"]["replicas"] - len(pods)
         for pod in pods[: max(-missing, 0)][:_BATCH_SIZE]:
             self.api.delete("pods", key_of(pod))
@@ -98,5 +99,6 @@ def _new_pod(replica_set: Json) -> Json:
 
 def list_controlled(api: Api, storage: str, owner: Json) -> list[Json]:
     """Return the objects of a kind that an object controls, by its uid."""
-    uid, objects = owner["metadata"]["uid"], api.state.all(storage, key_of(owner)[0])
+    uid = owner["metadata"]["uid"]
+    objects = api.state.all(storage, key_of(owner)[0])
     return [obj for obj in objects if find_controller(obj, owner["kind"]).get("uid") == uid]

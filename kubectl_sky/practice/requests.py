@@ -166,14 +166,19 @@ def parse_path(path: str, resources: Resources) -> RequestInfo:
     """Parse the path of a resource. Raises Problem."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
-        group, version, rest = "", parts[1], parts[2:]
+        group = ""
+        version = parts[1]
+        rest = parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
-        group, version, rest = parts[1], parts[2], parts[3:]
+        group = parts[1]
+        version = parts[2]
+        rest = parts[3:]
     else:
         raise problems.no_path()
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] != "status":
-        namespace, rest = rest[1], rest[2:]
+        namespace = rest[1]
+        rest = rest[2:]
     resource = resources.find(group, version, rest[0])
     name, subresource = [*rest[1:], "", ""][:2]
     cluster_scoped = namespace and not resource.namespaced

@@ -108,7 +108,8 @@ class Process:
 
     async def connect(self, stream: int, descriptor: int) -> None:
         """Connect our end of a stream; 0 is stdin."""
-        loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
         file: IO[bytes] = os.fdopen(descriptor, "rb" if stream else "wb", buffering=0)
         new_protocol = partial(_Protocol, reader)
         if stream:
@@ -130,7 +131,8 @@ class Process:
         try:
             data, descriptors, *_ = socket.recv_fds(self._control, _CHUNK, 1)
         except OSError:
-            data, descriptors = b"", []
+            data = b""
+            descriptors = []
         if descriptors:
             (self._terminal,) = descriptors
         *lines, self._input = (self._input + data).split(b"\n")
@@ -190,7 +192,8 @@ class Runtime:
     async def _start(self, request: Json, *, stdin: bool) -> Process:
         control, their_control = socket.socketpair()
         process = Process(control)
-        streams, theirs = dict[int, int](), [their_control.detach()]
+        streams = dict[int, int]()
+        theirs = [their_control.detach()]
         for stream in range(3):
             if request["tty"] or (stream == 0 and not stdin):
                 theirs.append(os.open(os.devnull, os.O_RDWR))

@@ -31,7 +31,8 @@ class Scheduler(Controller):
         self.replay("nodes", "pods")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        obj, spec = change.object, change.object.get("spec", {})
+        obj = change.object
+        spec = change.object.get("spec", {})
         if change.storage == "pods":
             running = change.type != "DELETED" and _is_active(obj)
             if spec.get("nodeName") and running != (obj["metadata"]["uid"] in self._requests):
@@ -45,7 +46,8 @@ class Scheduler(Controller):
             yield _ALL_PENDING
 
     def _count(self, pod: Json, running: bool) -> None:
-        uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
+        uid = pod["metadata"]["uid"]
+        node = pod["spec"]["nodeName"]
         used = self._used.get(node, {})
         if running:
             requests = quantities.needs(pod["spec"]) | {"pods": quantities.parse("1")}

@@ -98,7 +98,8 @@ def prune(value: Any, schema: Json, path: str = "") -> tuple[Any, list[str]]:
     if isinstance(value, dict):
         kept = {}
         for key, inner in value.items():
-            here, below = f"{path}.{key}" if path else key, field(schema, key)
+            here = f"{path}.{key}" if path else key
+            below = field(schema, key)
             if below is None:
                 unknown.append(here)
             elif inner is not None or below.get("nullable"):

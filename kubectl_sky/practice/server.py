@@ -55,7 +55,8 @@ class Server:
             await response(scope, receive, send)
 
     async def _respond(self, http: HttpRequest) -> Response:
-        path, method = http.url.path, http.method
+        path = http.url.path
+        method = http.method
         if path in _HEALTH:
             return PlainTextResponse("ok")
         user = self._access.user(http.headers)
@@ -83,7 +84,8 @@ class Server:
         watched = request.flag("watch")
         read = "get" if info.name else "watch" if watched else "list"
         verb = _VERBS.get(request.method, read)
-        plural, subresource = info.resource.plural, info.subresource
+        plural = info.resource.plural
+        subresource = info.subresource
         name = f"{plural}/{subresource}" if subresource else plural
         attempt = Attempt(verb, info.resource.group, name, info.namespace, info.name)
         self._access.check(request.user, attempt)
@@ -132,7 +134,8 @@ class Server:
 
     def _watch(self, info: RequestInfo, request: Request) -> Response:
         version = request.number("resourceVersion") or 0
-        state, resource = self._api.state, info.resource
+        state = self._api.state
+        resource = info.resource
         if version > state.version:
             raise problems.too_new(version, state.version)
         selects = self._verbs.predicate(info, request)

@@ -99,7 +99,8 @@ class State:
         return changes[bisect_right(changes, version, key=lambda change: change.version) :]
 
     def save(self) -> None:
-        unsaved, self.unsaved = self.unsaved, {}
+        unsaved = self.unsaved
+        self.unsaved = {}
         self._file.execute("BEGIN")
         for path, text in unsaved.items():
             if text is None:

@@ -15,7 +15,10 @@ from kubectl_sky.practice.runtime import Process, Runtime, StartError
 
 _EXEC_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _FORWARD_PROTOCOLS = ("v4.channel.k8s.io",)
-_STDIN, _ERROR, _RESIZE, _CLOSE = 0, 3, 4, 255  # channels
+_STDIN = 0
+_ERROR = 3
+_RESIZE = 4
+_CLOSE = 255  # channels
 _TRUE = ("true", "1", "True")
 _CHUNK = 1 << 15
 _DRAIN_SECONDS = 1.0  # for output of processes that outlive the program
@@ -61,8 +64,10 @@ class Channels:
 
 async def execute(runtime: Runtime, container: Container, socket: WebSocket) -> None:
     """Run a program in a container. Raises Problem before the socket is accepted."""
-    query, running = socket.query_params, container.process
-    command, tty = query.getlist("command"), query.get("tty") in _TRUE
+    query = socket.query_params
+    running = container.process
+    command = query.getlist("command")
+    tty = query.get("tty") in _TRUE
     if not command:
         raise problems.bad_request("you must specify at least 1 command for the container")
     assert running
@@ -170,7 +175,9 @@ def _port(text: str) -> int:
 
 class _Connection:
     def __init__(self, channels: Channels, channel: int, port: int) -> None:
-        self._channels, self._channel, self._port = channels, channel, port
+        self._channels = channels
+        self._channel = channel
+        self._port = port
         self._writer: asyncio.StreamWriter | None = None
         self._connected = asyncio.Event()
 

@@ -107,7 +107,8 @@ def _job_completions(job: Json) -> str:
 
 
 def _job_duration(job: Json) -> str:
-    start, end = get(job, ".status.startTime"), get(job, ".status.completionTime")
+    start = get(job, ".status.startTime")
+    end = get(job, ".status.completionTime")
     if not start:
         return ""
     until = datetime.fromisoformat(end) if end else datetime.now(UTC)

@@ -191,7 +191,8 @@ def _label(path: str, value: str | None) -> Causes:
 def _names(items: Iterable[Json], path: str) -> Causes:
     names = set()
     for index, item in enumerate(items):
-        name, here = item.get("name"), f"{path}[{index}].name"
+        name = item.get("name")
+        here = f"{path}[{index}].name"
         if name and name in names:
             yield Cause("FieldValueDuplicate", here, f'Duplicate value: "{name}"')
         yield from _label(here, name)
@@ -230,7 +231,8 @@ def _resources(resources: Json, path: str) -> Causes:
     requests = quantities.amounts(resources.get("requests"))
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
-            here, extended = f"{path}.{part}[{name}]", "/" in name
+            here = f"{path}.{part}[{name}]"
+            extended = "/" in name
             if not extended and not name.startswith(_NATIVE_RESOURCES):
                 yield invalid(here, name, "must be a standard resource or fully qualified")
             if amount.nanos < 0 or (extended and amount.nanos % 10**9):
@@ -268,7 +270,8 @@ def _replicas(spec: Json) -> Causes:
 
 
 def _template(spec: Json, template: Json, policies: Sequence[str]) -> Causes:
-    pod, labels = template.get("spec") or {}, (template.get("metadata") or {}).get("labels") or {}
+    pod = template.get("spec") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
     yield from _labels(labels, "spec.template.labels")
     if not ((spec.get("selector") or {}).get("matchLabels") or {}).items() <= labels.items():
         yield invalid("spec.template.metadata.labels", labels, "`selector` must match them")
@@ -317,7 +320,8 @@ _POD_MUTABLE = {
 
 def check_change(old: Json, new: Json, resource: Resource) -> None:
     """Refuse a change of immutable fields. Raises Problem."""
-    before, after = old.get("spec") or {}, new.get("spec") or {}
+    before = old.get("spec") or {}
+    after = new.get("spec") or {}
     causes: list[Cause] = []
     if resource.storage == "jobs.batch":
         causes += _job_changes(old, before, after)
@@ -347,7 +351,8 @@ def _job_changes(old: Json, before: Json, after: Json) -> Causes:
     if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
         pods = (spec["template"]["spec"] for spec in (before, after))
         frozen = [_frozen(pod, "resources", _SUSPENDED_JOB_MUTABLE) for pod in pods]
-        before, after = {**before, "template": frozen[0]}, {**after, "template": frozen[1]}
+        before = {**before, "template": frozen[0]}
+        after = {**after, "template": frozen[1]}
     for field in fields:
         if before.get(field) != after.get(field):
             path = "spec.template.spec" if field == "template" else f"spec.{field}"

@@ -60,7 +60,8 @@ class Verbs:
         return selects
 
     def list(self, info: RequestInfo, request: Request) -> Result:
-        resource, metadata = info.resource, {"resourceVersion": str(self.api.state.version)}
+        resource = info.resource
+        metadata = {"resourceVersion": str(self.api.state.version)}
         stored = self.api.state.all(resource.storage, info.namespace)
         objects = sorted(filter(self.predicate(info, request), stored), key=key)
         token = request.query.get("continue")
@@ -104,7 +105,8 @@ class Verbs:
         return Result(self._replace(info, request, old, request.object(info, new)))
 
     def delete(self, info: RequestInfo, request: Request) -> Result:
-        obj, resource = self._existing(info), info.resource
+        obj = self._existing(info)
+        resource = info.resource
         remaining = self.api.delete(resource.storage, key(obj), _deletion(request))
         exists = self.api.state.get(resource.storage, *key(obj)) is not None
         if exists or request.dry_run or resource.storage == "pods":
@@ -166,7 +168,8 @@ class Verbs:
         resource = info.resource
         applied = request.object(info)
         old = self.api.state.get(resource.storage, info.namespace, info.name)
-        manager, force = request.query["fieldManager"], request.flag("force")
+        manager = request.query["fieldManager"]
+        force = request.flag("force")
         new = managed_fields.apply(old, applied, resource, manager, force=force)
         if resource.custom:
             new = schemas.fill_defaults(new, schemas.root(resource))
@@ -179,7 +182,8 @@ class Verbs:
         self, info: RequestInfo, request: Request, old: Json, new: Json, *, managed: bool = False
     ) -> Json:
         storage = info.resource.storage
-        before, after = old["metadata"], new["metadata"]
+        before = old["metadata"]
+        after = new["metadata"]
         if after.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
             why = "the object has been modified; try again"
             raise problems.conflict(storage, info.name, why)

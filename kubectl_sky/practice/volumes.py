@@ -18,7 +18,8 @@ _MISSING_KEY = {
 
 class Volumes:
     def __init__(self, api: Api, pod: Json, folder: Path) -> None:
-        self._api, self._state = api, api.state
+        self._api = api
+        self._state = api.state
         self._pod = pod
         self._folder = folder
         self._namespace = pod["metadata"]["namespace"]
@@ -63,7 +64,8 @@ class Volumes:
                 folder.chmod(0o777)
             return folder, False
         sources = volume[kind].get("sources") if kind == "projected" else [{kind: volume[kind]}]
-        mode, files = volume[kind].get("defaultMode", 0o644), Files()
+        mode = volume[kind].get("defaultMode", 0o644)
+        files = Files()
         for source in sources or ():
             for source_kind, body in source.items():
                 files |= self._files(source_kind, body, mode)
@@ -87,7 +89,8 @@ class Volumes:
             return {}  # pods have no identity in this cluster
         if kind not in _MISSING_KEY:
             raise ConfigError(f"{kind} volumes are not supported by the practice cluster")
-        name, optional = body.get("secretName") or body["name"], body.get("optional")
+        name = body.get("secretName") or body["name"]
+        optional = body.get("optional")
         object_kind = "Secret" if kind == "secret" else "ConfigMap"
         data = environment.contents(self._state, object_kind, (self._namespace, name))
         if data is None and not optional:
@@ -108,7 +111,8 @@ class Volumes:
 
 
 def _host_path(volume: Json) -> Path:
-    path, kind = Path(volume["path"]), volume.get("type") or "DirectoryOrCreate"
+    path = Path(volume["path"])
+    kind = volume.get("type") or "DirectoryOrCreate"
     if kind == "FileOrCreate":
         path.touch()
     elif kind == "DirectoryOrCreate":

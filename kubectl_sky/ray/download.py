@@ -100,7 +100,8 @@ def check_url(text: str, trusted_hosts: Collection[str]) -> SplitResult:
     """Return the parts of a URL that may be fetched. Raises DownloadFailed."""
     try:
         url = urlsplit(text)
-        host, port = url.hostname or "", url.port
+        host = url.hostname or ""
+        port = url.port
     except ValueError:
         raise DownloadFailed("InvalidURL", "spec.source.url is not a URL") from None
     if not host or port == 0 or not text.isascii() or not text.isprintable() or " " in text:
@@ -155,7 +156,8 @@ def _is_allowed(address: _Address) -> bool:
 
 def _check(answer: web.Answer) -> None:
     """Raise DownloadFailed unless the answer is a whole graph."""
-    status, headers = answer.status, answer.headers
+    status = answer.status
+    headers = answer.headers
     if 300 <= status < 400:
         raise DownloadFailed("Redirected", f"HTTP {status}: redirects are not followed")
     if status != 200:

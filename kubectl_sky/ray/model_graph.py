@@ -218,7 +218,8 @@ def _deployment_problems(deployment: proto.Deployment) -> Iterator[str]:
 
 
 def _autoscaling_problems(scaling: proto.Autoscaling) -> Iterator[str]:
-    low, high = _min_replicas(scaling), scaling.max_replicas
+    low = _min_replicas(scaling)
+    high = scaling.max_replicas
     yield from _between("autoscaling.max_replicas", high, 1, _MAX_REPLICAS)
     if low > high:
         yield f"autoscaling.min_replicas {low} is more than max_replicas {high}"

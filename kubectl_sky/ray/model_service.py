@@ -65,7 +65,8 @@ class Change(Struct, frozen=True):
 
 def ray_service(graph: Json, config: str) -> Json:
     """Return the RayService of a RayServeGraph with this serveConfigV2. Raises InvalidTemplate."""
-    metadata, template = graph["metadata"], graph["spec"].get("rayService") or {}
+    metadata = graph["metadata"]
+    template = graph["spec"].get("rayService") or {}
     name = metadata["name"]
     if len(name) > MAX_NAME or "." in name or not name[0].isalpha():
         rule = f"at most {MAX_NAME} characters, a letter first and no dots"
@@ -128,7 +129,8 @@ def was_applied(desired: Json, live: Json) -> bool:
 
 def classify(before: Json, after: Json) -> list[Change]:
     """Return what KubeRay does when a RayService changes: its `spec` before and after."""
-    old, new = _normal(before), _normal(after)
+    old = _normal(before)
+    new = _normal(after)
     changed = sorted(
         key for key in {*old, *new} - {_CLUSTER} if old.get(key, _MISSING) != new.get(key, _MISSING)
     )
@@ -160,7 +162,8 @@ def _cluster_changes(old: Json, new: Json, strategy: str) -> list[Change]:
         return []
     if bool(old.get("suspend")) != bool(new.get("suspend")):
         return [Change(Effect.IN_PLACE, fields, "with suspend, KubeRay updates the RayCluster")]
-    before, after = _select_hashed(old), _select_hashed(new)
+    before = _select_hashed(old)
+    after = _select_hashed(new)
     if before == after:
         return [Change(Effect.IGNORED, fields, "until KubeRay creates a RayCluster")]
     groups = len(before["workerGroupSpecs"])

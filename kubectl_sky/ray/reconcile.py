@@ -65,7 +65,9 @@ class Reconciler(Struct, frozen=True):
     def reconcile(self, graph: Json, state: State) -> float:
         """Bring a RayService to its graph; return the seconds until the next round."""
         if state.source != graph["spec"]["source"]:
-            state.source, state.etag, state.next_download = graph["spec"]["source"], "", 0.0
+            state.source = graph["spec"]["source"]
+            state.etag = ""
+            state.next_download = 0.0
         conditions: list[Condition] = []
         failed = False
         if monotonic() >= state.next_download:
@@ -121,7 +123,8 @@ class Reconciler(Struct, frozen=True):
         """Return the value of a Secret reference, empty for none. Raises DownloadFailed."""
         if not reference:
             return b""
-        name, key = reference["name"], reference.get("key") or default_key
+        name = reference["name"]
+        key = reference.get("key") or default_key
         try:
             item = objects.get(self.session, SECRET, name, graph["metadata"]["namespace"])
         except NotFound:
@@ -136,7 +139,8 @@ class Reconciler(Struct, frozen=True):
 
     def _apply(self, graph: Json, state: State) -> tuple[list[Condition], Json | None]:
         """Apply the last valid graph, if any; return the condition and the RayService as it is."""
-        name, namespace = graph["metadata"]["name"], graph["metadata"]["namespace"]
+        name = graph["metadata"]["name"]
+        namespace = graph["metadata"]["namespace"]
         live: Json | None = None
         try:
             live = self._get(RAY_SERVICE, name, namespace)
@@ -207,7 +211,8 @@ class Reconciler(Struct, frozen=True):
     def _report(self, graph: Json, state: State, conditions: list[Condition], fields: Json) -> None:
         """Write the status if it changes, and an Event for each new failure."""
         metadata = graph["metadata"]
-        generation, now = metadata["generation"], self.now()
+        generation = metadata["generation"]
+        now = self.now()
         wanted = status.update(state.status, conditions, generation, now, **fields)
         if wanted == state.status:
             return
@@ -246,7 +251,8 @@ def _parse(answer: Answer, state: State) -> Condition:
     except InvalidGraph as error:
         return Condition("Parsed", False, error.reason, str(error))
     config = serve_config.write(serve_config.serve_config(parsed))
-    state.config, state.revision = config, parsed.revision
+    state.config = config
+    state.revision = parsed.revision
     state.digest = service.digest(config)
     return Condition("Parsed", True, "Parsed", f'revision "{parsed.revision}"')
 

@@ -58,7 +58,8 @@ def up(options: Options, ui: UI, connect: Connect | None = None) -> ServiceStatu
     Raises SkyError: NameTaken if the name is in use, TaskFailed if the replicas do not get ready.
     """
     prepared = plan(options, ui, connect)
-    session, replicas = prepared.session, plan_service(prepared)
+    session = prepared.session
+    replicas = plan_service(prepared)
     wanted = [objects.kind_of_known(item.object) for item in reversed(find_named(prepared))]
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
         live = get(session, kind, replicas.name)
@@ -119,8 +120,10 @@ def _is_service(item: Json) -> bool:
 
 
 def _name_taken(live: Json, user: User) -> NameTaken:
-    metadata, kind = live["metadata"], live["kind"]
-    name, namespace = metadata["name"], metadata["namespace"]
+    metadata = live["metadata"]
+    kind = live["kind"]
+    name = metadata["name"]
+    namespace = metadata["namespace"]
     if not _is_service(live):
         message = f'{kind} "{name}" already exists in namespace "{namespace}"'
         return NameTaken(f"{message}, and is not part of a service", "choose another --name")
@@ -179,7 +182,8 @@ def belongs(item: Json, live: Json) -> bool:
 
 def status(session: Session, live: Json) -> ServiceStatus:
     """Return the status of a service, and why replicas are not ready."""
-    core, metadata = CoreManager(session), live["metadata"]
+    core = CoreManager(session)
+    metadata = live["metadata"]
     (service,) = _read(session, [live], metadata["namespace"], metadata["name"])
     events = _if_allowed(lambda: core.list_events(metadata["namespace"]))
     return status_of(replace(service, events=events, cluster_nodes=_if_allowed(core.list_nodes)))
@@ -278,7 +282,10 @@ def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
 
 def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> ServiceStatus:
     """Wait until the version is ready, and say what it waits for. Raises TaskFailed."""
-    name, started, noted, text = replicas.name, monotonic(), 0.0, ""
+    name = replicas.name
+    started = monotonic()
+    noted = 0.0
+    text = ""
     limit = options.start_timeout
     if replicas.ray_config:  # KubeRay has no limit of its own
         limit = limit or replicas.deadline
@@ -291,7 +298,8 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
         waiting = f"waiting for {current.wanted} replicas, {current.ready} ready"
         waiting += f": {current.reason}" if current.reason else ""
         if waiting != text and monotonic() - noted > (_NOTE_SECONDS if text else 2 * _POLL_SECONDS):
-            text, noted = waiting, monotonic()
+            text = waiting
+            noted = monotonic()
             ui.note(waiting)
         try:
             sleep(_POLL_SECONDS)
@@ -301,7 +309,8 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
 
 
 def _list_failed(service: ServiceStatus) -> TaskFailed:
-    name, reason = service.name, service.reason or "replicas are not ready in time"
+    name = service.name
+    reason = service.reason or "replicas are not ready in time"
     hint = f"see `kubectl sky serve logs {name}`"
     if service.ready:
         hint += f"; {service.ready} ready replicas keep serving"

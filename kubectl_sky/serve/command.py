@@ -93,7 +93,8 @@ def up(
     from kubectl_sky.serve.action import up as create
     from kubectl_sky.submitting import render as action
 
-    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    source = _source(file, overrides, flags)
+    ui = Preview(form, flags["dry_run"])
     if flags["dry_run"] == "client":
         facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
         ui.preview(action.render_files([source], facts, ui, flags["show_secrets"]))
@@ -123,7 +124,8 @@ def update(
     from kubectl_sky.serve.update import update as replace_version
 
     cluster.check()
-    source, ui = _source(file, overrides, flags, new=False), Preview(form, flags["dry_run"])
+    source = _source(file, overrides, flags, new=False)
+    ui = Preview(form, flags["dry_run"])
     _print(replace_version(request(source, cluster, None, flags), ui), form)
 
 
@@ -185,7 +187,8 @@ def logs(
     from kubectl_sky.cluster.streams import LogOptions
     from kubectl_sky.serve import action, logs
 
-    session, since = cluster.session(), flags["since"]
+    session = cluster.session()
+    since = flags["since"]
     scope = options.scope(session, cluster, all_users)
     lines = LogOptions(
         follow=flags["follow"],

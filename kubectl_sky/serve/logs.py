@@ -79,7 +79,8 @@ class _Replicas:
         while True:
             sources = []
             for pod in filter(_has_started, self._pods):
-                namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+                namespace = pod["metadata"]["namespace"]
+                name = pod["metadata"]["name"]
                 number = self._numbers.setdefault(name, len(self._numbers))
                 sources.append(LogSource(namespace, name, names.CONTAINER, number))
             yield sources

@@ -182,7 +182,8 @@ def _is_ready(pod: Object) -> bool:
 
 def status_of(objects: ServiceObjects) -> ServiceStatus:
     deployment = objects.deployment
-    metadata, version = deployment["metadata"], _version(deployment)
+    metadata = deployment["metadata"]
+    version = _version(deployment)
     versions = {item["metadata"]["uid"]: _version(item) for item in objects.replica_sets}
     pods = own_pods(deployment, objects.replica_sets, objects.pods)
     task = _as_task(deployment, pods)
@@ -200,7 +201,8 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         )
         for node, pod in zip(task.nodes, pods, strict=True)
     )
-    autoscaler, failure = objects.autoscaler, condition(deployment, "ReplicaFailure") or {}
+    autoscaler = objects.autoscaler
+    failure = condition(deployment, "ReplicaFailure") or {}
     return ServiceStatus(
         name=metadata["name"],
         namespace=metadata["namespace"],
@@ -286,7 +288,8 @@ def _state(deployment: Object, replicas: Sequence[Replica]) -> ServiceState:
 def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
     """Return the replicas as the nodes of a task, which the rules of `doctor` explain."""
     metadata = deployment["metadata"]
-    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    labels = metadata.get("labels", {})
+    annotations = metadata.get("annotations", {})
     name = metadata["name"]
     return TaskStatus(
         id=name,

@@ -134,7 +134,8 @@ async def _send(request: Request, caller: Caller, text: bytes, name: str, run: _
 
 
 def _run(config: Config, caller: Caller, text: bytes, name: str, run: _Action) -> Service:
-    session, user = caller.session, caller.user
+    session = caller.session
+    user = caller.user
     live = action.find(session, user, name) if name else None
     is_ray = live is not None and live["kind"] == kinds.RAY_SERVICE.kind
     flags = Flags(backend="rayservice" if is_ray else "service", new=not name)

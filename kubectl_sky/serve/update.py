@@ -28,7 +28,8 @@ def update(options: Options, ui: UI, connect: Connect | None = None) -> ServiceS
     The old replicas serve until the new ones are ready. Raises SkyError like `up`.
     """
     prepared = action.plan(options, ui, connect)
-    session, replicas = prepared.session, action.plan_service(prepared)
+    session = prepared.session
+    replicas = action.plan_service(prepared)
     live = action.find(session, prepared.facts.user, replicas.name)
     if _is_unchanged(prepared, live):
         ui.note(f'service "{replicas.name}" unchanged')
@@ -51,7 +52,8 @@ def _is_unchanged(prepared: Prepared, live: Json) -> bool:
     (entry,) = prepared.task_file.entries
     entry = replace(entry, task_id=live["metadata"]["labels"].get(names.TASK_ID, entry.task_id))
     task_file = replace(prepared.task_file, entries=(entry,))
-    session, replicas = prepared.session, action.plan_service(prepared)
+    session = prepared.session
+    replicas = action.plan_service(prepared)
     same = submit.decided(prepared.options, task_file, session, prepared.facts)
     for item in (manifest.object for manifest in same.existing.manifests.own):
         kind = objects.kind_of_known(item)
@@ -74,7 +76,8 @@ def _with_replicas(item: Json, live: Json) -> Json:
 
 def _current(prepared: Prepared, live: Json) -> dict[str, Json]:
     """Return the live objects with the name of the service, by kind. Raises NameTaken."""
-    current, name = {live["kind"]: live}, live["metadata"]["name"]
+    current = {live["kind"]: live}
+    name = live["metadata"]["name"]
     wanted = {manifest.object["kind"] for manifest in action.find_named(prepared)}
     if live["kind"] not in wanted:
         message = f'service "{name}" is a {live["kind"]}'
@@ -91,8 +94,10 @@ def _current(prepared: Prepared, live: Json) -> dict[str, Json]:
 
 def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
     """Send the objects of a version, then the Deployment; undo the former if that fails."""
-    session, named = prepared.session, action.find_named(prepared)
-    owner, manifests = owner_reference(live), prepared.existing.manifests
+    session = prepared.session
+    named = action.find_named(prepared)
+    owner = owner_reference(live)
+    manifests = prepared.existing.manifests
     admit(session, manifests.workload)
     versioned = [_with_owner(item.object, owner) for item in manifests.own if item not in named]
     existing = prepared.existing.shared or {}
@@ -153,7 +158,8 @@ def _replace(session: Session, item: Json, live: Json, is_scaled: bool) -> None:
 
 
 def _replacement(item: Json, live: Json, is_scaled: bool) -> Json:
-    metadata, before = item["metadata"], live["metadata"]
+    metadata = item["metadata"]
+    before = live["metadata"]
     kept = {
         key: before[key]
         for key in ("uid", "resourceVersion", "ownerReferences", "finalizers")
@@ -177,7 +183,8 @@ def _prune(session: Session, live: Json, version: str) -> None:
             continue
         for suffix in ("", "-files", "-registry", "-tls"):
             with suppress(NotFound, Forbidden):
-                name, namespace = f"{metadata['name']}{suffix}", metadata["namespace"]
+                name = f"{metadata['name']}{suffix}"
+                namespace = metadata["namespace"]
                 secret = objects.get(session, kinds.SECRET, name, namespace)
                 if action.belongs(secret, live):
                     objects.delete_by_uid(session, kinds.SECRET, secret["metadata"])

@@ -54,7 +54,8 @@ def write(config: Config, scope: Scope, first: Message) -> None:
     log = config.audit
     if log is None or scope["path"] in PROBES or scope["path"].startswith(_UNLOGGED):
         return
-    state, parameters = scope.get("state", {}), scope.get("path_params", {})
+    state = scope.get("state", {})
+    parameters = scope.get("path_params", {})
     caller = state.get("caller")
     task = state.get("task") or parameters.get("task_id", "")
     task = task if names.ID.fullmatch(task) else None

@@ -45,7 +45,8 @@ class Connection(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.conn: _Parser = _Parser(h11.SERVER, self.config.h11_max_incomplete_event_size or 0)
-        self._application, self.app = self.app, self._handle
+        self._application = self.app
+        self.app = self._handle
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def receive_body() -> Message:
@@ -96,7 +97,8 @@ class Connection(H11Protocol):
     def _check(self) -> None:
         if self not in self.connections:  # closed, or a WebSocket
             return
-        now, unread = self.loop.time(), self.transport.get_write_buffer_size()
+        now = self.loop.time()
+        unread = self.transport.get_write_buffer_size()
         if not unread or unread < self._unread:
             self._read_at = now
         self._unread = unread

@@ -100,7 +100,8 @@ class Sessions:
         try:
             self._fernet = MultiFernet([Fernet(key) for key in keys or (Fernet.generate_key(),)])
         except ValueError:
-            what, hint = f"${SESSION_KEYS}: invalid key", "make one with: openssl rand -base64 32"
+            what = f"${SESSION_KEYS}: invalid key"
+            hint = "make one with: openssl rand -base64 32"
             raise UserError(what, hint) from None
         self._lock = threading.Lock()
         self._closed: OrderedDict[bytes, float] = OrderedDict()  # until when, oldest first
@@ -316,7 +317,8 @@ def _digest(secret: str) -> bytes:
 def _check_origin(connection: HTTPConnection) -> None:
     """Refuse requests that another site lets a browser send. Raises Rejected."""
     headers = connection.headers
-    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    site = headers.get("sec-fetch-site")
+    origin = headers.get("origin")
     own_origin = origin is None or origin.partition("://")[2] == headers.get("host")
     if (site or "none") not in ("same-origin", "none") or not own_origin:
         raise Rejected(403, "a browser sent this request for another site")

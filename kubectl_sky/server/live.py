@@ -37,7 +37,8 @@ _MAX_CHUNK = 64 * 1024  # bytes sent at a time: a slow reader holds back the res
 _MAX_GONE = 1000  # deleted tasks that are remembered for viewers who come back
 _RETRY_SECONDS = 30
 
-_TASK, _PIPELINE = "task", "pipeline"
+_TASK = "task"
+_PIPELINE = "pipeline"
 
 _Key = tuple[str, str, str]  # task or pipeline, namespace, id
 
@@ -121,10 +122,12 @@ class LiveList:
 
         Ends with an `error` when the list does.
         """
-        woken, loop = asyncio.Event(), asyncio.get_running_loop()
+        woken = asyncio.Event()
+        loop = asyncio.get_running_loop()
         epoch, _, known = (last_id or "").partition("-")
         version = int(known) if epoch == self._epoch and known.isdecimal() else -1
-        wake, deadline = partial(loop.call_soon_threadsafe, woken.set), loop.time() + seconds
+        wake = partial(loop.call_soon_threadsafe, woken.set)
+        deadline = loop.time() + seconds
         self._viewers.add(wake)
         try:
             while loop.time() < deadline and not self.ended.is_set():

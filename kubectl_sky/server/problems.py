@@ -121,7 +121,8 @@ def install(app: FastAPI) -> None:
 
 def _methods(request: Request) -> str:
     """Return all methods of a path: routes know only their own."""
-    path, paths = request.url.path, request.app.openapi()["paths"]
+    path = request.url.path
+    paths = request.app.openapi()["paths"]
     names = [name for name in paths if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), path)]
     operations = paths[path if path in paths else names[0]] if names else {}
     return ", ".join(sorted(operations)).upper()

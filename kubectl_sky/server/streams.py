@@ -194,7 +194,8 @@ class EventOutput(UI):
             size += len(events[-1])
             if size > _MAX_BLOCK_BYTES:  # with many pods, ids are longer than lines
                 self._put(b"".join(events))
-                events, size = [], 0
+                events = []
+                size = 0
         if events:
             self._put(b"".join(events))
 
@@ -322,7 +323,8 @@ def task_list_events(
     `task` and `pipeline` have the new state of one, `gone` the namespace and id of a deleted one.
     """
     lists: LiveLists = request.app.state.lists
-    live, stream = lists.open(caller, scope), OpenStream(caller, request)
+    live = lists.open(caller, scope)
+    stream = OpenStream(caller, request)
     stream.body_iterator = live.view(last_event_id, stream.seconds)
     return stream
 

@@ -138,7 +138,8 @@ def _submit(
     config: Config, caller: Caller, text: bytes, options: SubmitOptions, task_id: str | None
 ) -> Submission:
     overrides = Overrides(task_id=task_id, queue=options.queue, backend=options.backend)
-    session, ui = caller.session, Collected()
+    session = caller.session
+    ui = Collected()
     submission.submit(
         submission.Options(
             source=source_of(text, config, overrides),

@@ -79,10 +79,13 @@ def find_missing(document: Document) -> Problem | None:
 
 def _code_of(script: str) -> str:
     """Return a script without its texts and comments; lines and quotes stay."""
-    parts, at, endings = [], 0, []
+    parts = []
+    at = 0
+    endings = []
     while match := _TEXT.search(script, at):
         parts.append(script[at : match.start()])
-        text, at = match[0], match.end()
+        text = match[0]
+        at = match.end()
         if match["ending"]:
             endings.append(match["ending"])
         elif text == "\n":

@@ -43,7 +43,8 @@ def hub_path(text: str) -> HubPath | None:
     match = _HUB_PATH.fullmatch(text)
     if not match:
         return None
-    kind, revision = match["kind"] or "models", match["revision"]
+    kind = match["kind"] or "models"
+    revision = match["revision"]
     path = (match["path"] or "").rstrip("/")
     invalid_parts = {"", ".", ".."}.intersection(path.split("/")) if path else ()
     if invalid_parts or (kind == HUB_BUCKETS and revision) or not path.isprintable():
@@ -139,7 +140,8 @@ def _bucket(path: str, source: Data) -> Bucket:
         return _locate(path, source)
     mount = (source.get("config") or {}).get("mount") or {}
     cached = (source.get("config") or {}).get("mount_cached") or {}
-    url, store = source.get("source"), source.get("store")
+    url = source.get("source")
+    store = source.get("store")
     url = url if is_url(url) else None  # local files are uploaded into the bucket's folder
     name = str(source.get("name"))
     if str(store).lower() == HUB:
@@ -179,7 +181,8 @@ def undone(document: Document) -> Iterator[tuple[Path, str, str]]:
 
 
 def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, str, str]]:
-    url, name = source.get("source"), source.get("name")
+    url = source.get("source")
+    name = source.get("name")
     if str(source.get("store")).upper() == "VOLUME":
         yield (*where, "store"), "it applies to disks of GCP", "write volumes"
     elif isinstance(url, list) and not list_uploaded(source):

@@ -206,11 +206,13 @@ class Composer:
         elif parent.key is None:
             parent.key = node
         else:
-            key, parent.key = parent.key, None
+            key = parent.key
+            parent.key = None
             self._put(parent, key, node)
 
     def _put(self, parent: _Open, key: YamlNode, node: YamlNode) -> None:
-        position, target = key.position, parent.node
+        position = key.position
+        target = parent.node
         if key.anchored:
             self.anchored_keys.append((self.number, key))
         if type(key.value) in (dict, list):
@@ -224,10 +226,12 @@ class Composer:
         elif key.value in target.keys:
             line, column = target.keys[key.value]
             name = "" if key.anchored else f' "{printable(key.text)}"'  # it may be a secret's value
-            message, hint = f"duplicate key{name}, first set in line {line}", "remove one of them"
+            message = f"duplicate key{name}, first set in line {line}"
+            hint = "remove one of them"
             written = self._lines[line - 1][column - 1 :] if self._lines else key.text
             if not isinstance(key.value, str) and not written.startswith(key.text):
-                message, hint = f"YAML reads{name} as the key in line {line}", "put both in quotes"
+                message = f"YAML reads{name} as the key in line {line}"
+                hint = "put both in quotes"
             self._say(position, message, hint)
         else:
             target.keys[key.value] = position

@@ -39,8 +39,12 @@ MEANINGS = {
 }
 
 
-_PRIVILEGED, _HOST, _SECRETS = DangerClass.PRIVILEGED, DangerClass.HOST, DangerClass.SECRETS
-_IDENTITY, _URLS, _LOCAL = DangerClass.IDENTITY, DangerClass.URLS, DangerClass.LOCAL_FILES
+_PRIVILEGED = DangerClass.PRIVILEGED
+_HOST = DangerClass.HOST
+_SECRETS = DangerClass.SECRETS
+_IDENTITY = DangerClass.IDENTITY
+_URLS = DangerClass.URLS
+_LOCAL = DangerClass.LOCAL_FILES
 UNKNOWN = "is not known to be harmless"  # of the class host
 
 _HARMLESS_NAMES = """

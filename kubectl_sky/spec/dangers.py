@@ -132,7 +132,8 @@ def _walk(
     elif isinstance(value, dict):
         parent = next((step for step in reversed(path) if isinstance(step, str)), "")
         for key, item in value.items():
-            name, below = str(key), (*path, key)
+            name = str(key)
+            below = (*path, key)
             if parent in ("annotations", "labels"):
                 danger = judge_metadata(name, item)
             elif parent in _FREE_FORM and not isinstance(item, dict | list):

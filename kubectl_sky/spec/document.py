@@ -130,7 +130,8 @@ class Document(Struct, frozen=True, dict=True):
 
         If the path is not in the file, return the position of the nearest ancestor.
         """
-        node, position = self.root, self.root.position
+        node = self.root
+        position = self.root.position
         for step in path:
             step = node.key(step)
             child = node.child(step)
@@ -198,7 +199,8 @@ class Document(Struct, frozen=True, dict=True):
 
         `accelerators` may be set in a candidate, or by its other name.
         """
-        path, message = error.path, error.reason
+        path = error.path
+        message = error.reason
         if path[:2] == ("resources", "accelerators"):
             fields = [
                 (*candidate, field)

@@ -20,7 +20,8 @@ _HOME = re.compile(r"~($|[^/])")
 
 # The URLs that git can fetch from; git must not read any part as an option or a program.
 # A user and a host begin with a letter or digit, so ssh cannot read them as options.
-_USER, _HOST = r"\w[\w.+-]*", r"(?:\w[\w.-]*|\[[0-9A-Fa-f:.]+\])"
+_USER = r"\w[\w.+-]*"
+_HOST = r"(?:\w[\w.-]*|\[[0-9A-Fa-f:.]+\])"
 _GIT = re.compile(
     rf"(?:https?|ssh|git)://(?:{_USER}@)?{_HOST}(?::[0-9]+)?/[^\s\0]*|{_USER}@{_HOST}:(?!-)[^\s\0]+",
     re.ASCII,
@@ -75,7 +76,8 @@ def is_url(source: Data) -> bool:
 def repository(workdir: Data) -> Repository | None:
     if not isinstance(workdir, dict):
         return None
-    ref, parsed = workdir.get("ref") or "HEAD", login(workdir["url"])
+    ref = workdir.get("ref") or "HEAD"
+    parsed = login(workdir["url"])
     return Repository(parsed[0], ref, parsed[1]) if parsed else Repository(workdir["url"], ref)
 
 
@@ -93,7 +95,8 @@ def login(url: str) -> tuple[str, RepositoryLogin] | None:
 
 def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
     """Return the local files that a task uploads, the workdir first."""
-    workdir, mounts = data.get("workdir"), data.get("file_mounts")
+    workdir = data.get("workdir")
+    mounts = data.get("file_mounts")
     files = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
     for path, source in entries(mounts):
         if isinstance(source, str) and not is_url(source):
@@ -101,7 +104,8 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
             if files and PurePosixPath(target) == PurePosixPath(WORKDIR):
                 target = f"{WORKDIR}/."  # added to the workdir
             files.append(LocalFiles(target, source, ("file_mounts", path)))
-        target, field_path = target_path(path), ("file_mounts", path, "source")
+        target = target_path(path)
+        field_path = ("file_mounts", path, "source")
         sources = list_uploaded(source)
         if isinstance(sources, str):
             files.append(LocalFiles(target, sources, field_path))
@@ -146,7 +150,8 @@ def _workdir(document: Document) -> Iterator[Problem]:
     elif is_url(workdir):
         hint = "write workdir: {url: …}"
         yield document.problem(("workdir",), "expected a local folder", hint)
-    url, ref = document.get("workdir", "url"), document.get("workdir", "ref")
+    url = document.get("workdir", "url")
+    ref = document.get("workdir", "ref")
     if isinstance(url, str):
         yield from _url(document, ("workdir", "url"), url)
     if isinstance(ref, str) and ref and not _REF.fullmatch(ref):
@@ -194,7 +199,8 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
             yield document.problem(("file_mounts", path), "the path is empty")
         field_path: Path = ("file_mounts", path)
         if isinstance(source, dict):
-            field_path, source = (*field_path, "source"), source.get("source")
+            field_path = (*field_path, "source")
+            source = source.get("source")
         if isinstance(source, str) and _PASSWORD.match(source):
             hint = "a store's credentials are in the settings; web files must be public"
             yield document.problem(

@@ -157,7 +157,8 @@ def _two(document: Document) -> Iterator[Problem]:
         images = dict(entries(values.get("image_id")))
         for key, text in images.items() if "docker" in images else ():
             if key != "docker" and isinstance(text, str) and text.startswith(_PREFIX):
-                message, hint = "is an image in addition to docker's", "keep one of them"
+                message = "is an image in addition to docker's"
+                hint = "keep one of them"
                 yield document.problem((*path, "image_id", key), message, hint)
 
 

@@ -40,7 +40,8 @@ def elsewhere(values: Mapping[str, Data]) -> bool:
 
 
 def context(values: Mapping[str, Data]) -> str | None:
-    infra, name = values.get("infra"), values.get("region")
+    infra = values.get("infra")
+    name = values.get("region")
     if infra:
         provider, _, rest = str(infra).partition("/")
         name = rest if provider.lower() in _KUBERNETES else None
@@ -84,7 +85,8 @@ def _provider(values: Mapping[str, Data]) -> str:
 
 def candidate_fields(document: Document, path: Path) -> Mapping[str, Data]:
     """Return a candidate's resources, with defaults from the outer resources."""
-    outer, values = document.get("resources"), document.get(*path)
+    outer = document.get("resources")
+    values = document.get(*path)
     outer, values = (mapping if isinstance(mapping, dict) else {} for mapping in (outer, values))
     return outer if path == ("resources",) else merge(outer, values)
 

@@ -68,11 +68,13 @@ class Kubernetes(Struct, frozen=True):
 
 def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
     fields = (config or {}).get("kubernetes") or {}
-    custom, dws = fields.get("custom_metadata") or {}, fields.get("dws") or {}
+    custom = fields.get("custom_metadata") or {}
+    dws = fields.get("dws") or {}
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]
     identity = fields.get("remote_identity") or {}
     accounts = {"*": identity} if isinstance(identity, str) else identity
-    timeout, factor = fields.get("provision_timeout"), fields.get("set_pod_resource_limits")
+    timeout = fields.get("provision_timeout")
+    factor = fields.get("set_pod_resource_limits")
     if timeout is not None:
         timeout = math.inf if timeout < 0 else float(timeout)  # no limit, as in SkyPilot
     if factor is not None:  # a number is kept exactly as written

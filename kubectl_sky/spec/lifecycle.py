@@ -45,7 +45,8 @@ def _strategy(value: Data) -> str:
 
 def _rule(document: Document) -> Iterator[Problem]:
     for path, values in document.resources.maps:
-        field_path, value = (*path, "job_recovery"), values.get("job_recovery")
+        field_path = (*path, "job_recovery")
+        value = values.get("job_recovery")
         if value is not None:
             yield from _name(document, field_path, value)
             yield from _useless(document, field_path, value)

@@ -37,7 +37,9 @@ def load(
     Null documents among others are skipped, as in SkyPilot. Raises PartlyRead with all problems.
     """
     decoded = _decode(text, file)
-    composer, roots, readable = Composer(decoded), list[YamlNode](), None
+    composer = Composer(decoded)
+    roots = list[YamlNode]()
+    readable = None
     syntax_problems: list[Problem] = []
     try:
         roots += composer.documents(yaml.parse(decoded, Loader=_LOADER))
@@ -212,7 +214,8 @@ def explain(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> 
     )
     if no_break := _NO_BREAK.search(source.line(position)):
         position = position[0], no_break.end() + 1
-        message, hint = "a no-break space (U+00A0)", "write a space"
+        message = "a no-break space (U+00A0)"
+        hint = "write a space"
     if "{{" in source.line(source.position):
         hint = '"{{…}}" looks like a template: fill it in first'
     return Problem(file, *position, "", f"invalid YAML: {message}", hint)
@@ -245,7 +248,8 @@ class _Source:
         return position[1] == self.indent(position) + 1
 
     def character(self) -> Explanation | None:
-        line, character = self.line(self.position), self.character_at(self.position)
+        line = self.line(self.position)
+        character = self.character_at(self.position)
         indentation = line[: self.indent(self.position)]
         if "\t" in indentation:
             position = (self.position[0], indentation.index("\t") + 1)

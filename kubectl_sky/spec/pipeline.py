@@ -44,7 +44,8 @@ def pipeline_of(documents: Sequence[Document]) -> Pipeline | None:
     if first.tasks == 1 and not first.parallel:
         return None
     header: Mapping[str, Data] = first.data if first.is_header else {}
-    name, delays = header.get("name"), header.get("termination_delay") or {}
+    name = header.get("name")
+    delays = header.get("termination_delay") or {}
     by_name = delays if isinstance(delays, dict) else {_DEFAULT: delays}
     return Pipeline(
         name=None if name is None else str(name),
@@ -69,7 +70,8 @@ _GROUP_NAME = "SKYPILOT_JOBGROUP_NAME"
 def _name(document: Document) -> Iterator[Problem]:
     if not document.parallel:
         return
-    name, earlier_names = document.get("name"), document.names[: document.index - 1]
+    name = document.get("name")
+    earlier_names = document.names[: document.index - 1]
     earlier_hosts = [names.dns_label(str(earlier)) for earlier in earlier_names]
     if name is None:
         yield document.problem((), "a task of a parallel group needs a name", "add name: …")

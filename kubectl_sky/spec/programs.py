@@ -54,7 +54,8 @@ def without_git_folder(document: Document) -> Problem | None:
     for field, script in scripts.items() if isinstance(document.get("workdir"), str) else ():
         call = _READS_GIT.search(script[:_MAX_SCRIPT])
         if call and not _OTHER_REPOSITORY.search(before + script[: call.start()]):
-            message, hint = ".git is not uploaded with the workdir", "write !.git in .skyignore"
+            message = ".git is not uploaded with the workdir"
+            hint = "write !.git in .skyignore"
             return document.warning_in_text(field, call.start("git"), message, hint)
         before += script
     return None
@@ -63,7 +64,8 @@ def without_git_folder(document: Document) -> Problem | None:
 def find_unavailable(document: Document, backend: str | None) -> Iterator[Problem]:
     """Yield warnings for calls that fail with any image: of a Docker daemon or other nodes."""
     scripts = {field: str(document.get(field) or "")[:_MAX_SCRIPT] for field in ("setup", "run")}
-    nodes, backend = document.get("num_nodes"), document.get(*_BACKEND) or backend
+    nodes = document.get("num_nodes")
+    backend = document.get(*_BACKEND) or backend
     rules = []
     if not _OWN_DOCKER.search(f"{scripts}{document.get('config')}"):
         hint = "name the image in image_id; docs/environment.md shows how a task builds one"
@@ -109,7 +111,8 @@ def _calls(document: Document) -> Iterator[tuple[str, str, int]]:
         for call in _CALL.finditer(script):
             if call["installer"]:
                 return
-            name, start = call["program"] or call["pip"], call.start(call.lastgroup or 0)
+            name = call["program"] or call["pip"]
+            start = call.start(call.lastgroup or 0)
             if name not in before and name not in script[:start]:
                 yield name, field, start
         before += script

@@ -214,7 +214,8 @@ def port_ranges(value: Data) -> list[tuple[int, int]]:
         match = _PORT_RANGE.fullmatch(text)
         if not match:
             raise ValueError(f'{_EXPECTED_PORT}, got "{printable(text)}"')
-        first, last = int(match[1]), int(match[2] or match[1])
+        first = int(match[1])
+        last = int(match[2] or match[1])
         if not 1 <= first <= MAX_PORT or not 1 <= last <= MAX_PORT:
             raise ValueError(f'a port is from 1 to {MAX_PORT}, got "{text}"')
         if last < first:

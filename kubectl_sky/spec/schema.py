@@ -163,7 +163,8 @@ def closest(text: str, candidates: Iterable[str]) -> str:
 
 def field_hint(path: Path, candidates: Sequence[str]) -> str:
     """Return a hint for an unknown field: a similar field, or where it belongs."""
-    key, parent = str(path[-1]), path[:-1]
+    key = str(path[-1])
+    parent = path[:-1]
     if key.startswith(("\u00a0", "-\u00a0")):
         return "it begins with a no-break space (U+00A0), write a space"
     if key in _REMOVED and key not in candidates:

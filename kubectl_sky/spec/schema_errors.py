@@ -133,8 +133,10 @@ _EXPLAINERS = {"additionalProperties": _fields, "required": _missing, "x-unknown
 
 
 def _hint(error: ValidationError) -> str:
-    rules, value = _rules(error), error.instance
-    values, kind = rules.get("x-values") or rules.get("enum"), str(rules.get("type"))
+    rules = _rules(error)
+    value = error.instance
+    values = rules.get("x-values") or rules.get("enum")
+    kind = str(rules.get("type"))
     if values and isinstance(value, str):
         return schema.closest(value.partition("/")[0], map(str, values))
     if kind in ("integer", "number", "boolean") and isinstance(value, str):

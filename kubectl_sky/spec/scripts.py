@@ -127,7 +127,8 @@ class _Reader:
         if not self._operator and self.deciding:
             self._operator = operator
             if operator == "||":  # the script looks at the exit code
-                self.deciding, self._pipe = [], []
+                self.deciding = []
+                self._pipe = []
             elif operator in ("|", "|&"):
                 self._pipe.append(self.deciding.pop())
             elif operator != "&&":
@@ -144,13 +145,17 @@ class _Reader:
         change, block = _RESERVED[word]
         if word == "do" and self.deciding and self.deciding[-1].name in ("true", ":"):
             block = "endless?"
-        branches, pipe = list[_Command](), self._pipe
+        branches = list[_Command]()
+        pipe = self._pipe
         if change != "open" and self._blocks:
             _, branches, pipe = self._blocks.pop()
         if change == "next":
-            branches, self.deciding = branches + self.deciding, []
+            branches = branches + self.deciding
+            self.deciding = []
         if change == "close":
-            self.deciding, self._pipe, self._operator = branches + self.deciding, pipe, ""
+            self.deciding = branches + self.deciding
+            self._pipe = pipe
+            self._operator = ""
         else:
             self._blocks.append((block, branches, pipe))
             self._pipe = []
@@ -161,13 +166,16 @@ def find_unnoticed(field: str, script: str) -> tuple[int, str, str] | None:
     read = _Reader(script if len(script) <= MAX_SCRIPT else "")
     last = max((command.rank for command in read.deciding), default=0)
     deciding = {command.offset for command in read.deciding}
-    errexit, checks = _ERREXIT.search(script), _CHECKS.search(script)
+    errexit = _ERREXIT.search(script)
+    checks = _CHECKS.search(script)
     found: list[tuple[_Command, str, str]] = []
     if field == "run" and not _STOPS.search(script):
-        reason, hint = "the script does not wait for it", "add `wait $!` at the end"
+        reason = "the script does not wait for it"
+        hint = "add `wait $!` at the end"
         found += [(command, reason, hint) for command in read.background if command.rank > last]
     if not errexit and not checks:
-        reason, hint = "the script goes on after it", "start the script with `set -e`"
+        reason = "the script goes on after it"
+        hint = "start the script with `set -e`"
         found += [(command, reason, hint) for command in read.replaced if command.rank > last]
     for command, end in () if checks or _PIPEFAIL.search(script) else read.piped:
         if end.rank < 2 and (errexit or command.rank > last or end.offset in deciding):

@@ -68,7 +68,8 @@ def _is_mount(value: Data) -> bool:
 
 
 def _nodes(root: YamlNode) -> Iterator[YamlNode]:
-    visited, stack = set[int](), [root]
+    visited = set[int]()
+    stack = [root]
     while stack:
         node = stack.pop()
         if id(node) not in visited:
@@ -123,7 +124,8 @@ def _keep_known(value: Data, file: str, rules: Mapping[str, Any]) -> Data:
             return _keep_known(value, file, form)
     if isinstance(value, list):
         return [_keep_known(item, file, rules.get("items", {})) for item in value]
-    fields, other = rules.get("properties", {}), rules.get("additionalProperties", {})
+    fields = rules.get("properties", {})
+    other = rules.get("additionalProperties", {})
     takes_others = other is not False and "x-unknown" not in rules
     return {
         key: _keep_known(item, file, fields.get(key, other if isinstance(other, dict) else {}))

@@ -213,7 +213,8 @@ def undone(filled: Filled) -> Iterator[Undone]:
         if not str(text).isprintable():
             yield (*_PROBE, "headers", name), "contains a control character", "remove it", True
         if not _HEADER.fullmatch(str(name)):
-            reason, instead = "invalid header name", "use letters, digits and -"
+            reason = "invalid header name"
+            instead = "use letters, digits and -"
             yield (*_PROBE, "headers", name), reason, instead, True
 
 
@@ -307,9 +308,12 @@ def _exclusive(document: Document) -> Iterator[Problem]:
 
 
 def _probe_path(document: Document) -> Iterator[Problem]:
-    path, probe = _PROBE, document.get(*_PROBE)
+    path = _PROBE
+    probe = document.get(*_PROBE)
     if isinstance(probe, dict):
-        data, path, probe = probe.get("post_data"), (*path, "path"), probe.get("path")
+        data = probe.get("post_data")
+        path = (*path, "path")
+        probe = probe.get("path")
         try:
             json.loads(data if isinstance(data, str) else "0")
         except (ValueError, RecursionError):
@@ -323,7 +327,8 @@ def _policy(document: Document) -> Iterator[Problem]:
     policy = document.get(*_POLICY)
     if not isinstance(policy, dict):
         return
-    min_replicas, max_replicas = policy.get("min_replicas"), policy.get("max_replicas")
+    min_replicas = policy.get("min_replicas")
+    max_replicas = policy.get("max_replicas")
     qps = policy.get("target_qps_per_replica")
     if max_replicas is None:
         if qps is not None:
@@ -368,7 +373,8 @@ def _pools(document: Document) -> Iterator[Problem]:
 
 
 def _wrong_pool(pool: dict[Data, Data], workers: Data) -> Iterator[str]:
-    min_workers, max_workers = pool.get("min_workers"), pool.get("max_workers")
+    min_workers = pool.get("min_workers")
+    max_workers = pool.get("max_workers")
     if (
         min_workers is None
         and max_workers is None

@@ -47,7 +47,8 @@ class Filled:
             self._fill(document.data)
 
     def _fill(self, data: dict[Data, Data]) -> None:
-        envs, self._secrets = data.get("envs"), variables.secret_names(self.written)
+        envs = data.get("envs")
+        self._secrets = variables.secret_names(self.written)
         values = {str(name): text for name, text in envs.items()} if isinstance(envs, dict) else {}
         self._open = {name for name, text in values.items() if text is None} - self._secrets
         self._values = {
@@ -109,10 +110,12 @@ class Filled:
         if path == _URL and files.login(value):  # its variables are read on the nodes
             return
         for match in _REFERENCE.finditer(value):
-            name, has_braces = match[1], match[0].startswith("${")
+            name = match[1]
+            has_braces = match[0].startswith("${")
             if name not in self._variables and (has_braces or name.isupper()):
                 if name in variables.RESERVED or name.startswith("SKYPILOT_"):
-                    message, hint = f"{name} is set in setup and run only", ""
+                    message = f"{name} is set in setup and run only"
+                    hint = ""
                 else:
                     message = f"the variable {name} is not set"
                     hint = f"set it in envs, or with --env {name}=VALUE"

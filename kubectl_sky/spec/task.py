@@ -198,10 +198,12 @@ def resources_path(document: Document, resources: Resources) -> Path:
 
 def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
     shape = resource_fields.shape(values.get("instance_type"))
-    cpus, memory = values.get("cpus"), values.get("memory")
+    cpus = values.get("cpus")
+    memory = values.get("memory")
     accelerators = values.get("accelerators", values.get("gpus"))
     if shape:
-        cpus, memory = cpus or shape.cpus, memory or shape.memory
+        cpus = cpus or shape.cpus
+        memory = memory or shape.memory
         accelerators = shape.accelerators if accelerators is None else accelerators
     for accelerator in (None,) if accelerators is None else candidates(accelerators):
         yield Resources(

@@ -219,7 +219,8 @@ def _tasks(document: Document) -> Iterator[_Found]:
 
 def _machines(document: Document) -> Iterator[_Found]:
     for path, values in document.resources.maps:
-        instance_type, autostop = values.get("instance_type"), values.get("autostop")
+        instance_type = values.get("instance_type")
+        autostop = values.get("autostop")
         if instance_type is not None and not resource_fields.shape(instance_type):
             instead = "use cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"

@@ -56,7 +56,8 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     """
     shared = list(secret_values.find_shared(document))
     if shared:
-        reason, hint = "shows a secret's value", "write the value instead of the alias"
+        reason = "shows a secret's value"
+        hint = "write the value instead of the alias"
         return _sort([document.problem(path, reason, hint, key=True) for path in shared])
     if schema == "task" and (document.is_header or document.is_volume):
         schema = "header" if document.is_header else "volume"
@@ -229,7 +230,8 @@ def _name(document: Document) -> Iterator[Problem]:
 
 
 def _header_problems(document: Document) -> list[Problem]:
-    primary, delays = document.get("primary_tasks"), document.get("termination_delay")
+    primary = document.get("primary_tasks")
+    delays = document.get("termination_delay")
     references: list[tuple[Path, Data]] = [
         (("primary_tasks", index), name)
         for index, name in enumerate(primary if isinstance(primary, list) else [])
@@ -260,7 +262,8 @@ def _find_too_many_mounts(document: Document) -> Iterator[Problem]:
 
 
 def _commands(document: Document) -> Iterator[Problem]:
-    run, setup = document.get("run"), document.get("setup")
+    run = document.get("run")
+    setup = document.get("setup")
     for field, script in (("run", run), ("setup", setup)):
         if isinstance(script, str) and "\0" in script:
             yield document.problem((field,), "contains a NUL character, which no shell can read")

@@ -98,7 +98,8 @@ def unnameable_secrets(document: Document) -> Iterator[tuple[Path, str, str]]:
 
 
 def _all_secrets(document: Document) -> Iterator[tuple[Path, str, bool]]:
-    secrets, managed = document.get("secrets"), document.get("managed_secrets")
+    secrets = document.get("secrets")
+    managed = document.get("managed_secrets")
     for name in map(str, secrets if isinstance(secrets, dict) else ()):
         yield ("secrets", name), _bare(name) if is_reference(name) else name, False
     for index, item in enumerate(secrets if isinstance(secrets, list) else []):
@@ -274,7 +275,8 @@ def _as_written(document: Document) -> Iterator[Problem]:
 
 
 def _both(document: Document) -> Iterator[Problem]:
-    envs, secrets = _mapping(document, "envs"), _mapping(document, "secrets")
+    envs = _mapping(document, "envs")
+    secrets = _mapping(document, "secrets")
     for name in envs.keys() & secrets.keys():
         message = "is also a secret; the secret's value is used"
         yield document.problem(("envs", str(name)), message, severity="warning", key=True)

@@ -150,7 +150,9 @@ def _detail(document: Document, path: Path, value: dict[Data, Data]) -> Iterator
     for extra in forms[1:]:
         message = f"{forms[0]} and {extra} exclude each other"
         yield document.problem((*path, extra), message, "keep one of them", key=True)
-    name, sub_path, host_path = value.get("name"), value.get("sub_path"), value.get("host_path")
+    name = value.get("name")
+    sub_path = value.get("sub_path")
+    host_path = value.get("host_path")
     if isinstance(name, str):
         yield from _volume_name(document, (*path, "name"), name)
     if isinstance(sub_path, str) and ".." in sub_path.split("/"):
@@ -223,7 +225,8 @@ def containing(path: str, mounts: Iterable[str]) -> str | None:
 
 
 def _logs(document: Document) -> Iterator[Problem]:
-    logs, mounts = document.get(*LOGS), dict(entries(document.get("volumes")))
+    logs = document.get(*LOGS)
+    mounts = dict(entries(document.get("volumes")))
     if not isinstance(logs, str) or not logs:
         return
     mount = containing(logs, mounts)

@@ -78,10 +78,12 @@ def _explain_remaining(session: Session, decision: Decision) -> Iterator[None]:
         workloads = [item for item in error.remaining if item["kind"] in decision.workload_kinds]
         if workloads:
             service = workloads[0]["metadata"]["labels"].get(names.SERVICE)
-            title, target = f"{decision.word} {decision.id}", f"stop {decision.id}"
+            title = f"{decision.word} {decision.id}"
+            target = f"stop {decision.id}"
             again = f"or submit again with --id {decision.id}"
             if service:
-                title, target = f'service "{service}"', f"serve down {service}"
+                title = f'service "{service}"'
+                target = f"serve down {service}"
                 again = "then the same command again"
             ways = f"{title} may run: run `kubectl sky {target}{session.flags}`, {again}"
             error.hint = f"{error.hint}; {ways}" if isinstance(error, Interrupted) else ways

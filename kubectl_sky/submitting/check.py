@@ -277,7 +277,8 @@ def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
             f"--array {printable(text)} and {len(tasks)} tasks: an array runs one task many times",
             "put the task into a separate file",
         )
-    (task,), flag = tasks, f"--array {printable(text)}"
+    (task,) = tasks
+    flag = f"--array {printable(text)}"
     try:
         numbers = parse_array(text)
     except ValueError as error:

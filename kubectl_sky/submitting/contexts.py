@@ -123,7 +123,8 @@ def _first_usable(
         if all(not contexts.isdisjoint({context, None}) for contexts in by_task):
             return context
     if existing:
-        text, hint = "all tasks of a file must use one context", "choose it with --context"
+        text = "all tasks of a file must use one context"
+        hint = "choose it with --context"
         raise InvalidFiles([entry.problem(text, hint) for entry in fields])
     hint = f"it has: {', '.join(names)}" if names else "it has none"
     raise InvalidFiles(

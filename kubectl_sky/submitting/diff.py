@@ -69,7 +69,8 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
     desired = [manifest.object for manifest in manifests.all]
     for item in manifests.shared:
         with suppress(NotFound):
-            kind, metadata = objects.kind_of_known(item.object), item.object["metadata"]
+            kind = objects.kind_of_known(item.object)
+            metadata = item.object["metadata"]
             found = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
             by_name[_key(item.object)] = found
     removed = [item for key, item in by_name.items() if key not in set(map(_key, desired))]
@@ -151,7 +152,8 @@ def refusals(task_file: TaskFile, options: submit.Options, ui: UI) -> Sequence[S
         task_file, connection = contexts.choose(task_file, options.connection)
     except InvalidFiles as error:  # the file names a context
         return (error,)
-    session, refused = Session.connect(connection), list[SkyError]()
+    session = Session.connect(connection)
+    refused = list[SkyError]()
 
     @contextmanager
     def keep_error() -> Iterator[None]:

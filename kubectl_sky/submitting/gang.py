@@ -36,7 +36,8 @@ def warnings(
         running = ()  # free space is assumed
     by_task = {item["metadata"]["labels"][names.TASK_ID]: item for item in workloads}
     for plan in ungrouped:
-        total, prefix = len(plan.nodes), f"{plan.title}: " if len(plans) > 1 else ""
+        total = len(plan.nodes)
+        prefix = f"{plan.title}: " if len(plans) > 1 else ""
         text = f"some of the {total} nodes may start and then wait for the others"
         if running is not None:
             pod = {"spec": next(iter(pods(by_task[plan.id]))).spec}

@@ -26,7 +26,8 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     Cluster nodes, PVCs (None then), Secrets and queues are queried only if a task needs them.
     """
     current_user = identity.user(session, user)
-    tasks, settings = task_file.tasks, task_file.settings
+    tasks = task_file.tasks
+    settings = task_file.settings
     explicit: dict[Kind, bool] = {}
     for entry in task_file.entries:
         backend = entry.backend(settings)

@@ -108,7 +108,8 @@ class Packer:
             if is_credential(name):
                 names.append(name)
 
-        before, snapshot = archive.measure(local_source, self._limits, on_entry), Snapshot()
+        before = archive.measure(local_source, self._limits, on_entry)
+        snapshot = Snapshot()
         if local_source.note and local_source.note not in self.notes:
             self.notes.append(local_source.note)
         if names and local_source.path.is_dir() and not may_hold_credentials(files):
@@ -134,7 +135,8 @@ def source(files: LocalFiles) -> Source:
 
 def certificate(document: Document, files: Mapping[str, str]) -> dict[str, Secret]:
     """Return the data of a TLS Secret, from the files of `service.tls`. Raises InvalidFiles."""
-    data, problems = dict[str, Secret](), []
+    data = dict[str, Secret]()
+    problems = []
     for field, key in (("certfile", "tls.crt"), ("keyfile", "tls.key")):
         try:
             text = bounded.read(Path(files[field]).expanduser(), _MAX_PEM)

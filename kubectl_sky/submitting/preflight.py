@@ -259,8 +259,10 @@ def _read_shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, J
     """
 
     def fetch(manifest: Manifest) -> Json | None:
-        item, kind = manifest.object, objects.kind_of_known(manifest.object)
-        name, namespace = item["metadata"]["name"], item["metadata"].get("namespace")
+        item = manifest.object
+        kind = objects.kind_of_known(manifest.object)
+        name = item["metadata"]["name"]
+        namespace = item["metadata"].get("namespace")
         try:
             live = objects.get(session, kind, name, namespace)
         except NotFound:
@@ -300,7 +302,8 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
         objects.kind_of_known(item) for item in auxiliary_objects if item not in secrets
     )
     listed_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _NOT_LISTED))
-    namespace, selector = decision.namespace, f"{decision.label}={decision.id}"
+    namespace = decision.namespace
+    selector = f"{decision.label}={decision.id}"
     lists = parallel.map_parallel(
         lambda kind: objects.list_all(session, kind, namespace, label_selector=selector),
         listed_kinds,
@@ -310,7 +313,8 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
 
     def fetch(item: Json) -> Json | None:
-        kind, metadata = objects.kind_of_known(item), item["metadata"]
+        kind = objects.kind_of_known(item)
+        metadata = item["metadata"]
         with suppress(NotFound, Forbidden, NotServed):
             live = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
             if names.TASK not in (live["metadata"].get("labels") or {}):
@@ -327,7 +331,8 @@ _KEPT = {kinds.SECRET.kind: names.TOKEN, kinds.CONFIG_MAP.kind: names.TASK_FILE}
 
 def _with_kept(item: Json, live: Json) -> Json:
     """Copy the token or the task file of the live object, if both objects have one."""
-    data, key = item.get("data") or {}, _KEPT.get(item["kind"])
+    data = item.get("data") or {}
+    key = _KEPT.get(item["kind"])
     kept = (live.get("data") or {}).get(key)
     return item if key not in data or kept is None else item | {"data": data | {key: kept}}
 

@@ -163,10 +163,12 @@ def decided(options: Options, task_file: TaskFile, session: Session, facts: Fact
 
 def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     """Compare the planned tasks with the cluster, and show all notes. Raises SkyError."""
-    task_file, decision = prepared.task_file, prepared.decision
+    task_file = prepared.task_file
+    decision = prepared.decision
     with guard():
         _check_volumes(prepared, ui)
-    manifests_, replaced = prepared.existing.manifests, prepared.options.replaces
+    manifests_ = prepared.existing.manifests
+    replaced = prepared.options.replaces
     existing = preflight.check(
         prepared.session, task_file, decision, manifests_, guard, replaced=replaced
     )
@@ -202,7 +204,8 @@ def _replace(file: Prepared, ui: UI) -> None:
 
 def _check_volumes(file: Prepared, ui: UI) -> None:
     """Raise InvalidFiles if volumes do not exist, or note that the task waits for them."""
-    waits, problems = file.options.wait_for_volumes, []
+    waits = file.options.wait_for_volumes
+    problems = []
     for entry in file.task_file.entries:
         for volume in storage.missing(entry.task, file.facts):
             create = f"kubectl sky volumes create {volume.name} SIZE"
@@ -236,7 +239,8 @@ def preview(files: Sequence[Prepared], ui: UI) -> None:
 
 
 def _snapshot(file: Prepared) -> Uploads:
-    archives, follows = file.task_file.archives, file.options.follow
+    archives = file.task_file.archives
+    follows = file.options.follow
     uploads = upload.snapshot(file.decision, archives, file.existing, follows)
     if uploads.items and file.sent_away:
         raise UserError(
@@ -248,7 +252,8 @@ def _snapshot(file: Prepared) -> Uploads:
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:
-    session, new = file.session, file.options.new_volumes
+    session = file.session
+    new = file.options.new_volumes
     with ExitStack() as created:
         if new:
             created.enter_context(volumes.created(session, file.facts.user, file.new_volumes, new))
@@ -298,7 +303,8 @@ def submit_all(files: Sequence[Options], ui: UI) -> None:
     with _explain(sent, ui):
         while sent and not files[0].follow:
             item = sent.pop(0)
-            session, submitted = item.file.session, item.submitted
+            session = item.file.session
+            submitted = item.submitted
             with _collect(errors), upload.to_pods(session, submitted, item.uploads, ui):
                 note_next_steps(session, submitted.id, item.file.decision, ui.note)
     if len(errors) == 1:

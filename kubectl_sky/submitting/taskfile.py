@@ -113,7 +113,8 @@ def load(source: Source) -> tuple[Sequence[Document], list[Problem]]:
         else:
             documents = read_documents(source.path, source.stdin)
     except PartlyRead as error:
-        documents, problems = error.documents, [*error.problems]
+        documents = error.documents
+        problems = [*error.problems]
         if not documents:
             raise
     return apply_flags(documents, source.overrides, source.environ), problems
@@ -124,13 +125,15 @@ def prepare(source: Source, ui: UI) -> TaskFile:
 
     Raises InvalidFiles with all problems.
     """
-    overrides, environ = source.overrides, source.environ
+    overrides = source.overrides
+    environ = source.environ
     documents, problems = load(source)
     serve = source.serve
     if source.services and not overrides.as_task and documents[0].get("service") is not None:
         serve = service.Flags()
     settings = _settings(overrides, environ)
-    strict, scripts = source.strict, source.local_files
+    strict = source.strict
+    scripts = source.local_files
     problems += check.problems(
         documents, settings, overrides.as_task, strict=strict, scripts=scripts
     )
@@ -176,7 +179,8 @@ def _list_errors(
     serve: service.Flags | None,
 ) -> list[Problem]:
     """Return the errors of documents, and what submit refuses of their valid parts."""
-    as_task, local_files = source.overrides.as_task, source.local_files
+    as_task = source.overrides.as_task
+    local_files = source.local_files
     errors = [problem for problem in problems if problem.severity == "error"]
     parts = check.find_valid_parts(documents, as_task) if errors else documents
     errors += check.refusals(parts, settings, as_task, serve, local_files)
@@ -191,7 +195,8 @@ def _unread(documents: Sequence[Document], environ: Mapping[str, str]) -> Iterat
 
 def prepare_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:
     """Prepare several files. Raises InvalidFiles with the problems of all of them."""
-    task_files, problems = [], list[Problem]()
+    task_files = []
+    problems = list[Problem]()
     for source in sources:
         try:
             task_files.append(prepare(source, ui))

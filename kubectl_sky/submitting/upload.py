@@ -62,7 +62,8 @@ def notes(
     unique = {item.digest: item for item in items}.values()
     if not unique:
         return
-    files, size = sum(item.files for item in unique), sum(item.size for item in unique)
+    files = sum(item.files for item in unique)
+    size = sum(item.size for item in unique)
     shared = (existing.shared or {}).values()
     uploaded = sum(names.FILES in (item.get("labels") or {}) for item in shared)
     routes = list(_routes(plans, uploaded, existing.complete))
@@ -142,7 +143,8 @@ def _in_background(
 
     If an upload fails, the tasks that lack files are deleted.
     """
-    stop, failures = Event(), list[SkyError]()
+    stop = Event()
+    failures = list[SkyError]()
     uploader = Uploader(session, submitted, uploads, _Quiet(ui), lasting=True)
 
     def run() -> None:

@@ -43,7 +43,8 @@ _HEARTBEATS_AT_ONCE = 4
 _HEARTBEAT = ("/bin/sh", "-c", ': > "${KUBECTL_SKY_FILES-/kubectl-sky}/client"')
 _RETRY_FOR = 30.0  # seconds for which an interrupted upload to a pod is retried
 _SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
-_BROKEN_OFF, _NOT_READY = 74, 75  # exit codes of unpack.sh that allow a retry
+_BROKEN_OFF = 74
+_NOT_READY = 75  # exit codes of unpack.sh that allow a retry
 _KILLED = 128
 
 _Key = tuple[str, str, int]
@@ -166,7 +167,9 @@ class Uploader:
     def _loop(
         self, stop: Event, pool: ThreadPoolExecutor, beats: ThreadPoolExecutor, stack: ExitStack
     ) -> None:
-        started_at, advance, notified = monotonic(), None, False
+        started_at = monotonic()
+        advance = None
+        notified = False
         while not stop.is_set():
             pending, all_finished = self._pending(stop)
             if all_finished or not (pending or self._lasting):

@@ -157,7 +157,8 @@ def _read(
     try:
         documents = read_documents(path, stdin)
     except PartlyRead as error:
-        unread, documents = error.problems, tuple(error.documents)
+        unread = error.problems
+        documents = tuple(error.documents)
     except InvalidFiles as error:
         return error.problems, ()
     problems = (document_problems(item, settings, as_task, scripts=scripts) for item in documents)

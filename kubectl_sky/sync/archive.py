@@ -65,7 +65,9 @@ def measure(
 
     `on_entry` is called with each file, folder and link. Raises Unsendable, also over a limit.
     """
-    entries, refusals, snapshot = 0, list[Refusal](), Snapshot()
+    entries = 0
+    refusals = list[Refusal]()
+    snapshot = Snapshot()
     largest: dict[bytes, int] = {}
     for entry in source.entries():
         if isinstance(entry, Refusal):
@@ -104,14 +106,16 @@ def pack(
     a file cannot be read or changes during the read.
     """
     snapshot = snapshot or Snapshot()
-    digest, packed = hashlib.sha256(), bytearray()
+    digest = hashlib.sha256()
+    packed = bytearray()
     gzip = compressor() if max_data else None
     for chunk in chunks(source, snapshot):
         digest.update(chunk)
         if gzip:
             packed += gzip.compress(chunk)
             if len(packed) > max_data:
-                gzip, packed = None, bytearray()
+                gzip = None
+                packed = bytearray()
         if on_bytes:
             on_bytes(len(chunk))
     if gzip:

@@ -34,7 +34,9 @@ class Outcome(Struct, frozen=True):
 
 def pack(source: Source, digest: str, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
     """Yield a gzipped tar of the files. Raises Unsendable if they have changed."""
-    gzip, sha256, buffer = archive.compressor(), hashlib.sha256(), bytearray()
+    gzip = archive.compressor()
+    sha256 = hashlib.sha256()
+    buffer = bytearray()
     for chunk in archive.chunks(source):
         sha256.update(chunk)
         on_bytes(len(chunk))
@@ -84,7 +86,8 @@ class Copy:
             return self._parts[number] if number < len(self._parts) else None
 
     def _write(self, source: Source, digest: str) -> None:
-        offset, sizes = 0, list[int]()
+        offset = 0
+        sizes = list[int]()
         try:
             for block in pack(source, digest, sizes.append):
                 data = block
@@ -108,8 +111,10 @@ class Copy:
 
 def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:
     """Run unpack.sh and send the blocks when it requests them; `stop` cancels it."""
-    stderr, stdout = FirstBytes(), FirstBytes()
-    first_output, finished = Event(), Event()
+    stderr = FirstBytes()
+    stdout = FirstBytes()
+    first_output = Event()
+    finished = Event()
 
     def on_stdout(text: bytes) -> None:
         stdout(text)

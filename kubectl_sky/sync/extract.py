@@ -101,7 +101,9 @@ def extract(
 
 
 def _fill(stream: BinaryIO, root: Path, notes: _Notes, max_members: int) -> None:
-    meter, links, link_characters = _Meter(stream), dict[Path, str](), 0
+    meter = _Meter(stream)
+    links = dict[Path, str]()
+    link_characters = 0
     with tarfile.open(
         fileobj=cast(BinaryIO, meter),
         mode="r|",
@@ -229,7 +231,8 @@ def _move(new: Path, target: Path, notes: _Notes) -> None:
 def _merge(source: Path, target: Path, notes: _Notes) -> None:
     """Merge a folder into another one; replace links there, never follow them."""
     for name in os.listdir(source):
-        new, old = source / name, target / name
+        new = source / name
+        old = target / name
         if _is_folder(new) and _is_folder(old):
             _merge(new, old, notes)
         elif _is_folder(old) or (_is_folder(new) and os.path.lexists(old)):

@@ -20,12 +20,15 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.sync import git
 from kubectl_sky.words import bounded
 
-SKYIGNORE, GITIGNORE = b".skyignore", b".gitignore"
+SKYIGNORE = b".skyignore"
+GITIGNORE = b".gitignore"
 _MAX_BYTES = 1024 * 1024
 MAX_RULES = 200  # of all ignore files of a folder; 7,500 take 50 ms for each path
 MAX_LINE = 4096  # bytes; no path is longer
 _MAX_GROUP = 64 * 1024  # bytes of one expression
-_STAR, _FOLDERS, _ALL = b"[^/]*", b"(?:.*?/)?", b".*"
+_STAR = b"[^/]*"
+_FOLDERS = b"(?:.*?/)?"
+_ALL = b".*"
 _WILDCARDS = (_FOLDERS, _ALL), (_STAR,)
 
 # The characters of `[[:name:]]`, without the slash, which no bracket expression matches.
@@ -164,9 +167,11 @@ def _expression(body: bytes, by_name: bool) -> Iterator[bytes]:
         elif char == b"\\":
             if position + 1 == len(body):
                 raise _NeverMatches
-            part, position = re.escape(body[position + 1 : position + 2]), position + 2
+            part = re.escape(body[position + 1 : position + 2])
+            position = position + 2
         else:
-            part, position = b"[^/]" if char == b"?" else re.escape(char), position + 1
+            part = b"[^/]" if char == b"?" else re.escape(char)
+            position = position + 1
         yield part
 
 
@@ -185,7 +190,9 @@ def _set(body: bytes, at: int) -> tuple[bytes, int]:
     """Translate `[…]`; a leading `]` is literal, an unclosed `[` never matches."""
     negated = body[at : at + 1] in (b"!", b"^")
     at += negated
-    items, previous, first = [], b"", True
+    items = []
+    previous = b""
+    first = True
     while first or body[at : at + 1] != b"]":
         first = False
         item, previous, at = _item(body, at, previous)

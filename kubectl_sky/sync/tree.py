@@ -91,7 +91,8 @@ class Source:
             yield _unreadable(name or b".", error)
             return
         for item in items:
-            entry_name, rule_path = _join(name, item.name), _join(path, item.name)
+            entry_name = _join(name, item.name)
+            rule_path = _join(path, item.name)
             folder = item.is_dir(follow_symlinks=False)
             if rules.ignores(rule_path, folder):
                 continue

@@ -24,7 +24,9 @@ from kubectl_sky.tasks.exec import TaskEnvironment, node_of_rank, task_environme
 from kubectl_sky.tasks.find import Scope
 
 _REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
-_NO_TAR, _NO_FOLDER, _NOT_FOUND = 97, 98, 99
+_NO_TAR = 97
+_NO_FOLDER = 98
+_NOT_FOUND = 99
 _RESOLVE_SECONDS = 60.0  # timeout to resolve a path
 _IDLE_SECONDS = 120.0  # seconds without a byte in either direction
 _MAX_PATH_BYTES = 16 * 1024  # maximum bytes of a path in a node
@@ -108,7 +110,8 @@ class Node(Struct, frozen=True):
         local = Path.cwd() / normpath(source)
         if not os.path.lexists(local):
             raise UserError(f"{source}: no such file or folder")
-        answer, given = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES), target or "."
+        answer = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES)
+        given = target or "."
         resolve = ["sh", "-c", _RESOLVE_SCRIPT, "sh", given, local.name]
         self._run(given, resolve, stdout=answer, seconds=_RESOLVE_SECONDS)
         if not answer.data.startswith(b"/"):

@@ -87,7 +87,8 @@ def check_gone(session: Session, tasks: Iterable[TaskStatus]) -> None:
 def poll(read: Callable[[], list[Remainder]], seconds: float | None = None) -> list[Remainder]:
     """Read what remains until nothing does; return what still does after `seconds`."""
     limit = LIMIT_SECONDS if seconds is None else seconds
-    started, pause = monotonic(), _FIRST_PAUSE
+    started = monotonic()
+    pause = _FIRST_PAUSE
     try:
         while remaining := read():
             elapsed = monotonic() - started

@@ -93,7 +93,8 @@ def snapshot(
     session: Session, task: TaskStatus, mask: Mask | None = None
 ) -> tuple[TaskSnapshot, tuple[str, ...]]:
     """Return the objects related to a task, and the kinds that the user cannot read."""
-    namespace, reads = task.namespace, _reads(session, task)
+    namespace = task.namespace
+    reads = _reads(session, task)
     lists = parallel.map_parallel(_list_if_allowed, reads.values(), len(reads))
     results = dict(zip(reads, lists, strict=True))
     unread = tuple(kind for kind, items in results.items() if items is None)
@@ -112,7 +113,8 @@ def snapshot(
     items |= owned
     items |= _devices(session, namespace, items)
     items |= _gang(session, items)
-    claims, pods = items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
+    claims = items.get(kinds.PVC.kind, ())
+    pods = items.get(kinds.POD.kind, ())
     named = volumes.volumes(
         item for item in claims if names.VOLUME in (item["metadata"].get("labels") or {})
     )
@@ -146,7 +148,8 @@ def _devices(
 
 
 def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], list[Json]]]:
-    core, namespace = CoreManager(session), task.namespace
+    core = CoreManager(session)
+    namespace = task.namespace
     selector = names.selector({names.TASK_ID: task.id})
 
     def labelled(kind: Kind) -> Callable[[], list[Json]]:
@@ -187,7 +190,8 @@ def _objects_of_task(
     session: Session, task: TaskStatus, objects_by_kind: Mapping[str, Sequence[Json]]
 ) -> tuple[dict[str, tuple[Json, ...]], TaskStatus | None]:
     workloads = [item for kind in registry.KINDS for item in objects_by_kind.get(kind.kind, ())]
-    pods, uids = objects_by_kind.get(kinds.POD.kind, ()), set(task.uids.values())
+    pods = objects_by_kind.get(kinds.POD.kind, ())
+    uids = set(task.uids.values())
     jobs = find.list_intermediate_jobs(session, task.namespace, workloads, pods)
     decided = ownership.decide(workloads, pods, jobs)
     owned = find.explain_missing(session, task.namespace, decided)
@@ -301,7 +305,8 @@ def check_cluster(session: Session) -> ClusterCheck:
             for right, may in zip(rights, allowed, strict=True)
             if not may
         ]
-        cluster_nodes, storage = nodes.result(), classes.result()
+        cluster_nodes = nodes.result()
+        storage = classes.result()
     return ClusterCheck(
         context=session.context,
         server=session.server,

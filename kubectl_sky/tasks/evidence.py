@@ -65,7 +65,8 @@ class EvidenceRecorder:
 
 def write(session: Session, task: TaskStatus, deaths: Iterable[DeletedPod] = ()) -> None:
     """Merge the evidence into the file of the task; ignore write errors."""
-    server, folder = session.server, _folder()
+    server = session.server
+    folder = _folder()
     before = of_task(session, task) or Evidence(
         task.id, task.name, task.namespace, server, task.created_at, user=task.user
     )
@@ -116,7 +117,8 @@ def of_deleted_task(
     """
     if session.is_for_caller:
         return None
-    text, folder = reference.removeprefix("task/"), _folder()
+    text = reference.removeprefix("task/")
+    folder = _folder()
     records = [
         record
         for record in (_read(folder, name) for name in folder.names())

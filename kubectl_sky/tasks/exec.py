@@ -119,7 +119,8 @@ def run_all(
 
     def run_in_node(node: NodeStatus, stop: Event) -> int:
         prefix = f"{node.name} | ".encode() if len(nodes) > 1 else b""
-        out, err = _LineWriter(output.out, prefix, lock), _LineWriter(output.err, prefix, lock)
+        out = _LineWriter(output.out, prefix, lock)
+        err = _LineWriter(output.err, prefix, lock)
         try:
             program = environment.program(node, command)
             streams = Pipes(stdout=out.write, stderr=err.write, stop=stop)
@@ -162,7 +163,8 @@ def read_script(
     session: Session, pod: tuple[str, str], script: str, seconds: float, stop: Event
 ) -> str:
     """Run a script of ours in a pod, by namespace and name, and return its output."""
-    out, program = FirstBytes(1 << 20), Program(*pod, names.CONTAINER, ["/bin/sh", "-c", script])
+    out = FirstBytes(1 << 20)
+    program = Program(*pod, names.CONTAINER, ["/bin/sh", "-c", script])
     executing.run(session, program, Pipes(stdout=out, seconds=seconds, stop=stop))
     return out.data.decode(errors="replace")
 
@@ -171,13 +173,16 @@ class _LineWriter:
     """Write complete lines with a prefix, so that nodes do not mix lines."""
 
     def __init__(self, stream: Stream, prefix: bytes, lock: Lock) -> None:
-        self._stream, self._prefix, self._lock = stream, prefix, lock
+        self._stream = stream
+        self._prefix = prefix
+        self._lock = lock
         self._partial = b""
 
     def write(self, data: bytes) -> None:
         *lines, self._partial = (self._partial + data).split(b"\n")
         if len(self._partial) > _MAX_LINE_BYTES:
-            lines, self._partial = [*lines, self._partial], b""
+            lines = [*lines, self._partial]
+            self._partial = b""
         if lines:
             self._write_lines(lines, final_newline=True)
 

@@ -189,7 +189,8 @@ def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tup
     from kubectl_sky.tasks import doctor  # noqa: PLC0415 -- most tasks do not fail
 
     record = evidence.of_task(session, task)
-    death, node = failure.first_death(task, record), task.first_failure
+    death = failure.first_death(task, record)
+    node = task.first_failure
     pod = death.pod if death else node.pod if node else ""
     cause = doctor.why_failed(session, task)
     verdict = cause.what if cause and cause.source is SignalSource.LOG else ""

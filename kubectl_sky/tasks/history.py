@@ -50,9 +50,11 @@ def read(session: Session, scope: Scope) -> History:
     """Return the finished tasks of a scope whose objects were deleted. Raises ClusterError."""
     selector = f"metadata.name={names.HISTORY}"
     maps = objects.list_all(session, kinds.CONFIG_MAP, scope.namespace, field_selector=selector)
-    tasks, unreadable = list[TaskStatus](), dict[str, int]()
+    tasks = list[TaskStatus]()
+    unreadable = dict[str, int]()
     for item in maps:
-        namespace, known = item["metadata"]["namespace"], _unpack(item)
+        namespace = item["metadata"]["namespace"]
+        known = _unpack(item)
         tasks += [replace(record.status, namespace=namespace) for record in known.values()]
         if lost := len(item.get("data") or {}) - len(known):
             unreadable[namespace] = lost
@@ -77,7 +79,8 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
     item: Json = {}
     with suppress(NotFound):
         item = objects.get(session, kinds.CONFIG_MAP, names.HISTORY, namespace)
-    before, known = item.get("data") or {}, _unpack(item)
+    before = item.get("data") or {}
+    known = _unpack(item)
     final = {(key, task.created_at) for key, task in known.items() if task.status.finished}
     new = {task.id: _pack(task) for task in finished if (task.id, task.created_at) not in final}
     after = _newest(known | new, limit)
@@ -88,7 +91,8 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
         version = {"resourceVersion": item["metadata"]["resourceVersion"]}
         objects.patch_object(session, item, {"metadata": version, "data": data})
     else:
-        kind, labels = kinds.CONFIG_MAP, {names.MANAGED_BY: names.MANAGER}
+        kind = kinds.CONFIG_MAP
+        labels = {names.MANAGED_BY: names.MANAGER}
         metadata = {"name": names.HISTORY, "namespace": namespace, "labels": labels}
         type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
         objects.create(session, {**type_fields, "metadata": metadata, "data": data})
@@ -97,7 +101,8 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
 
 def _newest(tasks: Mapping[str, TaskRecord], limit: int) -> dict[str, str]:
     """Return the texts of the tasks that changed last: at most `limit`, and what fits."""
-    newest, size = dict[str, str](), 0
+    newest = dict[str, str]()
+    size = 0
     for key in sorted(tasks, key=lambda key: tasks[key].updated_at, reverse=True)[:limit]:
         text = msgspec.json.encode(tasks[key]).decode()
         size += len(key) + len(text.encode())
@@ -113,7 +118,8 @@ def _pack(task: TaskStatus) -> TaskRecord:
     Nodes that have completed are left out, as if they had expired; others are without details
     unless they explain the failure.
     """
-    first, failure = task.nodes[0], task.first_failure
+    first = task.nodes[0]
+    failure = task.first_failure
     nodes = [
         node if node in (first, failure) else replace(node, job="", pod="", host="")
         for node in task.nodes

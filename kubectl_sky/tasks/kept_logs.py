@@ -65,7 +65,8 @@ class LogPod(Struct, frozen=True):
         tail = request.options.tail
         last = f"-n{tail}" if tail is not None and tail >= 0 else "-n+1"
         for log in chosen:
-            node, rest = f"node-{log.rank}", b""
+            node = f"node-{log.rank}"
+            rest = b""
             prefix = node if len(logs) > 1 else ""
             task_id = log.task.rpartition("-")[2]
             origin = Origin(task_id, log.rank, node, f"{log.task}-{node}", prefix)
@@ -74,7 +75,8 @@ class LogPod(Struct, frozen=True):
                 nonlocal rest
                 *lines, rest = (rest + data).split(b"\n")
                 if len(rest) > _MAX_LINE_BYTES:
-                    lines, rest = [*lines, rest], b""
+                    lines = [*lines, rest]
+                    rest = b""
                 if lines:
                     ui.logs([(origin, line) for line in lines], True)
 

@@ -42,10 +42,12 @@ def list_tasks(
     With `deleted`, list the finished ones whose objects are gone. Raises ClusterError.
     """
     if deleted:
-        past, now = history.read(session, scope), session.now()
+        past = history.read(session, scope)
+        now = session.now()
         return Listing(selection.select(past.tasks, now), past.tasks, (), now, past.notes)
     owned = find.list_objects(session, scope)
-    everything, now = evidence.fold(session, owned), session.now()
+    everything = evidence.fold(session, owned)
+    now = session.now()
     tasks = selection.select(everything, now)
     tasks = pending.explain_all(session, scope.namespace, tasks)
     tasks = ranks.explain_silent(session, scope.namespace, tasks, silent_after)

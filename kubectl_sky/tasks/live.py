@@ -70,7 +70,8 @@ class LiveTasks:
         An outage of the API server never ends it. Raises ClusterError when it refuses the watch.
         """
         watched = find.select_objects(self._session, self._scope.namespace, self._scope.selector)
-        unsynced, folded_at = set(watched.kinds), 0.0
+        unsynced = set(watched.kinds)
+        folded_at = 0.0
         for event in watch_forever(self._session, watched, stop, pack):
             if event and event.type is Change.SYNCED:
                 unsynced.discard(event.kind)
@@ -85,7 +86,8 @@ class LiveTasks:
 
     def _apply(self, event: WatchEvent) -> None:
         item = event.object
-        uid, key = item["metadata"]["uid"], ownership.key(item)
+        uid = item["metadata"]["uid"]
+        key = ownership.key(item)
         if before := self._objects.pop(uid, None):
             self.size -= len(before[_JSON])
             self._members[ownership.key(before)].discard(uid)

@@ -104,7 +104,8 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
     with _following(session, request) as following:
         parallel.run_daemon(following.add_all, follower.sources())
         try:
-            note, is_held = follower.note_about_log, partial(_any_held, [follower])
+            note = follower.note_about_log
+            is_held = partial(_any_held, [follower])
             is_ready = _pump(following, task, ui, note, request, is_held)
         finally:
             follower.stop.set()
@@ -293,7 +294,8 @@ class TaskFollower:
 
     def sources(self) -> Iterator[list[LogSource]]:
         """Yield the logs of the nodes as they start, until the task has finished."""
-        current, is_current = self.latest, False
+        current = self.latest
+        is_current = False
         try:
             patient = self.session.patient(self.stop)
             leads = Leadership(patient, self.latest.namespace)

@@ -89,7 +89,8 @@ def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | Non
         if latest is None or not (update or looks):
             yield None
             continue
-        before, tasks = tasks, [add_reasons(task, reasons) for task in latest.tasks]
+        before = tasks
+        tasks = [add_reasons(task, reasons) for task in latest.tasks]
         yield replace(latest, tasks=tasks) if update or tasks != before else None
 
 
@@ -214,14 +215,16 @@ def _has_no_reason(node: NodeStatus) -> bool:
 
 def _add_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
     """Return the task with the warnings about the nodes' pods, or the owners of their pods."""
-    nodes, causes = [], dict(task.causes)
+    nodes = []
+    causes = dict(task.causes)
     for node in task.nodes:
         name = node.pod or task.workload.pod_owner_name(node.job)
         event = warnings.get((task.namespace, name)) if _has_no_reason(node) else None
         uid = event["involvedObject"].get("uid") if event else None
         is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
         if event and not is_earlier:
-            reason, message = event.get("reason", ""), event.get("message", "")
+            reason = event.get("reason", "")
+            message = event.get("message", "")
             causes.setdefault(reason, verdict.explain_event(task, node, event))
             nodes.append(replace(node, reason=reason, message=message))
         else:
@@ -292,7 +295,8 @@ class StartReporter:
         if now < self._next_look and not early:
             nodes = (self._explained.get(node, node) for node in task.nodes)
             return _with_gang(replace(task, nodes=tuple(nodes)), UNSCHEDULABLE, self._gang)
-        self._next_look, self._looked_early = now + _LOOK_INTERVAL, early or self._looked_early
+        self._next_look = now + _LOOK_INTERVAL
+        self._looked_early = early or self._looked_early
         with suppress(Unreachable):  # the watch retries an unreachable server
             explained = explain_pending(self._session, task)
             self._explained = dict(zip(task.nodes, explained.nodes, strict=True))

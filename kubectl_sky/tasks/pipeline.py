@@ -67,7 +67,8 @@ def follow_stages(
     Raises TaskStopped when a task is stopped meanwhile.
     """
     session = session.patient(client.stop)
-    tasks, leads = list(pipeline.tasks), Leadership(session, pipeline.namespace, client.stop)
+    tasks = list(pipeline.tasks)
+    leads = Leadership(session, pipeline.namespace, client.stop)
     for index in range(pipeline.first_member.stages):
         task = _task_of_stage(pipeline, index + 1)
         if task.suspended and client.leads:
@@ -429,7 +430,8 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
     waiting = _list_waiting(target)
     if not waiting:
         return
-    session, name = session.patient(wait.stop), waiting[0].predecessor
+    session = session.patient(wait.stop)
+    name = waiting[0].predecessor
     predecessor = find.find_predecessor(session, waiting[0])
     if predecessor and not predecessor.state.ended:
         note(f"{target.name}: starts when {name} has succeeded")

@@ -65,7 +65,8 @@ def explain_silent(
     of one log for each, and not for more than 16 tasks: of the node that uses the least CPU by one
     request for all, and of the first node without a metrics API.
     """
-    now, running = session.now(), {id(task): nodes for task in tasks if (nodes := _running(task))}
+    now = session.now()
+    running = {id(task): nodes for task in tasks if (nodes := _running(task))}
     limit = read_limit() if running else timedelta(0)
 
     def is_due(task: TaskStatus) -> bool:
@@ -107,7 +108,8 @@ def _last_output(session: Session, task: TaskStatus, node: NodeStatus) -> RankAc
 
 def _cpus(session: Session, namespace: str | None, labels: dict[str, str]) -> dict[str, float]:
     """Return the CPUs that pods use, by name; empty if the cluster does not say."""
-    selector, cpus = names.selector(labels), dict[str, float]()
+    selector = names.selector(labels)
+    cpus = dict[str, float]()
     try:
         metrics = objects.list_all(session, kinds.POD_METRICS, namespace, label_selector=selector)
     except ClusterError:

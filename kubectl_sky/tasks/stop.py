@@ -154,7 +154,8 @@ def auxiliary_of_tasks(
         try:
             items, forbidden_kinds = _auxiliary(session, namespace, labels, is_needed, trimmed)
         except Forbidden:
-            items, forbidden_kinds = [], AUXILIARY
+            items = []
+            forbidden_kinds = AUXILIARY
         if kinds.SECRET in forbidden_kinds:
             unread.add(namespace)
         for item in items:
@@ -189,7 +190,9 @@ def stop_surviving_nodes(
     Sends nothing if the backend does this in the cluster, if a controller `leads` instead, or if
     the user is not allowed to change the task.
     """
-    failed, backend, jobs = task.first_failure, task.workload, task.surviving_jobs
+    failed = task.first_failure
+    backend = task.workload
+    jobs = task.surviving_jobs
     if failed is None or not jobs or not leads():
         return task.stopping
     body = backend.stopping(failed.name)
@@ -221,7 +224,8 @@ def stop_kept_pods(
     nodes = list_kept_pods(task)
     if not nodes or not leads():
         return False
-    now, delay = session.now(), timedelta(seconds=KEPT_SECONDS)
+    now = session.now()
+    delay = timedelta(seconds=KEPT_SECONDS)
     ended = [(node, age.parse(node.ended_at)) for node in nodes]
     due = [node for node, end in ended if not end or abs(now - end) >= delay]
     completed = {node.job: node.ended_at for node in due if not node.exit_code}

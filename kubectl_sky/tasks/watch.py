@@ -87,7 +87,8 @@ class OwnershipResolver:
         for job in find.list_intermediate_jobs(self._session, namespace, items, new_pods):
             self._jobs[job["metadata"]["uid"]] = job
         self._looked_up.update(map(ownership.controller, new_pods))
-        tasks, now = ownership.decide(items, pods, self._jobs.values()), monotonic()
+        tasks = ownership.decide(items, pods, self._jobs.values())
+        now = monotonic()
         lacking = [task for task in tasks if task.lacks]
         for key in {task.key for task in tasks} - {task.key for task in lacking}:
             self._lacking_since.pop(key, None)
@@ -114,7 +115,9 @@ def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[
     selector = f"{scope.selector},{selector}".rstrip(",")
     watched = find.select_objects(session, scope.namespace, selector)
     resolver = OwnershipResolver(session)
-    items, yielded_at, changed = _WatchedObjects(watched.kinds), 0.0, False
+    items = _WatchedObjects(watched.kinds)
+    yielded_at = 0.0
+    changed = False
     for change in watch_kinds(session, watched):
         if change:
             items.apply(change)
@@ -215,7 +218,9 @@ def watch_task(
     selector = names.selector({names.TASK_ID: task.id})
     watched = Selection((task.workload.kind, kinds.POD), task.namespace, selector)
     items = _WatchedObjects(watched.kinds)
-    patient, recorder, grace = session.patient(stop), EvidenceRecorder(session), _Grace()
+    patient = session.patient(stop)
+    recorder = EvidenceRecorder(session)
+    grace = _Grace()
     resolver = OwnershipResolver(patient)
 
     def take_snapshot() -> TaskSnapshot:
@@ -262,7 +267,8 @@ class _Grace:
         """Raise TaskStopped if nodes have been missing for too long: the task cannot complete."""
         existing = len(task.nodes) if task.over and not task.finished else -1
         if existing != self._existing:
-            self._existing, self._since = existing, monotonic()
+            self._existing = existing
+            self._since = monotonic()
         elif existing >= 0 and monotonic() >= self._since + _GRACE_SECONDS:
             ranks = sorted(set(range(task.num_nodes)) - {node.index for node in task.nodes})
             lost = waiting.summarize(list(map(task.workload.title, ranks)))

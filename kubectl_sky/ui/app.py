@@ -17,7 +17,8 @@ from kubectl_sky.words.owners import User
 
 _TICK_SECONDS = 1.0  # seconds between updates of ages
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_MIN_COLUMNS, _MIN_ROWS = 40, 12  # of a terminal
+_MIN_COLUMNS = 40
+_MIN_ROWS = 12  # of a terminal
 
 _CSS = """
 #title { height: 1; background: $panel; }

@@ -111,7 +111,8 @@ class LogFeed(UI):
     def take(self, limit: int) -> tuple[list[LogLine], int]:
         with self._lock:
             items = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
-            skipped, self._skipped = self._skipped, 0
+            skipped = self._skipped
+            self._skipped = 0
         # Lines that are skipped are not parsed.
         return [item if isinstance(item, LogLine) else _parse(*item) for item in items], skipped
 

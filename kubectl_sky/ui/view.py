@@ -106,7 +106,8 @@ class View(Screen[None]):
             Text(f" {title}", "bold", no_wrap=True, overflow="ellipsis")
         )
         status = self.sky.status() or self.idle_status()
-        status.no_wrap, status.overflow = True, "ellipsis"
+        status.no_wrap = True
+        status.overflow = "ellipsis"
         self.query_one("#status", Static).update(status)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:

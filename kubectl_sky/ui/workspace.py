@@ -23,7 +23,8 @@ from kubectl_sky.ui.text import error_text, key_of, name_of, one_line
 from kubectl_sky.words.owners import User
 
 _NOTE_SECONDS = 10.0  # seconds that a note stays in the status line
-_CONNECTION, _WATCH = "connection", "watch"
+_CONNECTION = "connection"
+_WATCH = "watch"
 _MIN_SCREENS = 2  # Textual's own, which is empty, and the tasks
 
 
@@ -90,7 +91,8 @@ class Workspace(App[None]):
         """Watch the tasks of the current scope, and forget those of the one before."""
         if self._feed:
             self._feed.stop.set()
-        self.tasks, self._by_key = None, {}
+        self.tasks = None
+        self._by_key = {}
         self._errors.pop(_WATCH, None)
         scope = Scope(self.namespace, None if self.all_users else self._user)
         self._feed = TaskFeed(
@@ -105,7 +107,8 @@ class Workspace(App[None]):
     def _show_tasks(self, feed: TaskFeed, tasks: Sequence[TaskStatus]) -> None:
         if feed is self._feed:  # not of an earlier scope
             self._errors.pop(_WATCH, None)
-            self.tasks, self._by_key = tasks, {key_of(task): task for task in tasks}
+            self.tasks = tasks
+            self._by_key = {key_of(task): task for task in tasks}
             self.update_view()
 
     def _watch_failed(self, feed: TaskFeed, error: SkyError) -> None:

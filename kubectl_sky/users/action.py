@@ -71,7 +71,8 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     with one of the names belongs to somebody else, and Conflict for a field that somebody else set.
     """
     model.check_name(request.user, request.kind)
-    user, name = request.user, request.namespace or request.user.namespace
+    user = request.user
+    name = request.namespace or request.user.namespace
     namespace = _get_namespace(session, name)
     owns_namespace = _check_namespace(request, name, namespace)
     local_queue = _find_served_queue(session)
@@ -357,8 +358,10 @@ def plan_removal(
     session: Session, name: str, namespace: str | None, *, keeps_namespace: bool = False
 ) -> Removal:
     """Return what to remove of a user. Raises UserError if the user is not found."""
-    user, role = owners.name_owner(name), _get_role(session, name, namespace)
-    where, kind = role["metadata"]["namespace"], role["metadata"]["labels"][names.ACCOUNT]
+    user = owners.name_owner(name)
+    role = _get_role(session, name, namespace)
+    where = role["metadata"]["namespace"]
+    kind = role["metadata"]["labels"][names.ACCOUNT]
     live = _list_objects(session, where, _find_served_queue(session))
     own = [item for item in live if _is_of(item, user)]
     roles = [item for item in live if item["kind"] == kinds.ROLE.kind and _is_account(item)]

@@ -111,7 +111,8 @@ def _print_changes(name: str, changes: Sequence["Change"], form: str | None, suf
 
 def _next_steps(added: "Added") -> list[str]:
     account = added.account
-    namespace, name = account.namespace, account.user.name
+    namespace = account.namespace
+    name = account.user.name
     steps = [f"tasks of {name}: kubectl sky submit FILE -n {namespace}"]
     if account.kind != "ServiceAccount" and namespace != account.user.namespace:
         remember = f"kubectl config set-context --current --namespace {namespace}"

@@ -17,11 +17,15 @@ from kubectl_sky.words.names import standard_labels
 
 Object = Mapping[str, Any]
 
-USER, GROUP, SERVICE_ACCOUNT = "User", "Group", "ServiceAccount"
+USER = "User"
+GROUP = "Group"
+SERVICE_ACCOUNT = "ServiceAccount"
 POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"
 NONE = "none"  # value of a flag that removes a limit
 
-CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
+CPUS = "requests.cpu"
+MEMORY = "requests.memory"
+TASKS = "pods"
 # Services that open ports of cluster nodes, or cost money: without limits, none are allowed.
 _NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
 _MAX_TASKS = 100_000
@@ -179,7 +183,8 @@ class UserList(Document, frozen=True, kw_only=True):
 def name_of(item: Object) -> str:
     """Return the name of the user of an object of `users add`."""
     metadata = item["metadata"]
-    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
+    annotations = metadata.get("annotations") or {}
+    labels = metadata.get("labels") or {}
     return str(annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME) or "")
 
 

@@ -17,7 +17,8 @@ class Unsafe(PermissionError):
     """Another user owns a folder or file; `reason` says so."""
 
     def __init__(self, path: Path, status: os.stat_result) -> None:
-        self.path, self.reason = path, f"belongs to another user (uid {status.st_uid})"
+        self.path = path
+        self.reason = f"belongs to another user (uid {status.st_uid})"
         super().__init__(errno.EPERM, self.reason, str(path))
 
 

@@ -114,7 +114,8 @@ class AppWrapper(AllNodes):
 
 def _failed(item: Object) -> PhaseDetails:
     unhealthy = condition(item, "Unhealthy") or {}
-    reason, detail = unhealthy.get("reason") or "Failed", unhealthy.get("message") or ""
+    reason = unhealthy.get("reason") or "Failed"
+    detail = unhealthy.get("message") or ""
     time = unhealthy.get("lastTransitionTime") or ""
     if reason in _A_NODE:
         return PhaseDetails(Phase.FAILED, STOPPED, f"{reason}: {detail}", time)

@@ -75,7 +75,8 @@ class ArrayJob(Workload):
 
     def rank(self, pod: Object) -> int:
         """Return the number at the pod's index."""
-        numbers, index = tuple(job_status.list_indexes(_numbers(pod))), job_status.index_of(pod)
+        numbers = tuple(job_status.list_indexes(_numbers(pod)))
+        index = job_status.index_of(pod)
         return numbers[index] if index < len(numbers) else index
 
     def title(self, rank: int) -> str:
@@ -84,7 +85,8 @@ class ArrayJob(Workload):
     def node(self, item: Object, rank: int) -> PhaseDetails:
         """Each index completes and fails independently."""
         index = job_status.list_indexes(_numbers(item)).get(rank, rank)
-        complete, failed = condition(item, "Complete"), condition(item, "Failed")
+        complete = condition(item, "Complete")
+        failed = condition(item, "Failed")
         if complete or job_status.has_index(item, "completedIndexes", index):
             return end(Phase.COMPLETED, complete or {})
         if failed or job_status.has_index(item, "failedIndexes", index):

@@ -198,7 +198,8 @@ def _list_requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str |
 
     MultiKueue chooses a cluster for each object. Raises UserError for what it would tear apart.
     """
-    requested, nodes = entry.backend(settings), entry.task.num_nodes
+    requested = entry.backend(settings)
+    nodes = entry.task.num_nodes
     if not (facts.queues and facts.queues.multikueue and entry.is_queued(settings)):
         return requested
     if entry.member:

@@ -81,7 +81,8 @@ def _object_amounts(item: Mapping[str, Any]) -> Amounts:
 
 def _service_amounts(spec: Mapping[str, Any]) -> Amounts:
     """Return load balancers and node ports as Kubernetes counts them: before it allocates any."""
-    service_type, ports = spec.get("type"), spec.get("ports") or ()
+    service_type = spec.get("type")
+    ports = spec.get("ports") or ()
     if service_type not in ("LoadBalancer", "NodePort"):
         return {}
     if service_type == "NodePort":

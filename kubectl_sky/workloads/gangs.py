@@ -12,7 +12,8 @@ from kubectl_sky.words.facts import Facts, Gangs
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.workload import Workload
 
-REQUIRED, OFF = "required", ("off", False)
+REQUIRED = "required"
+OFF = ("off", False)
 _FIELD: Path = ("config", "kubectl_sky", "gang")
 _HINT = (
     "use --backend indexed where `kubectl sky doctor` shows gangs of Kubernetes, with --queue NAME,"
@@ -35,7 +36,8 @@ def arrange(
     """
     if len(plan.nodes) == 1:
         return plan, ("topology: ignored: the task has one node",) if task.topology else ()
-    gangs, off = _supported(plan, backend, facts), mode(task, settings) in OFF
+    gangs = _supported(plan, backend, facts)
+    off = mode(task, settings) in OFF
     plan, notes = _keep_together(plan, backend, task.topology, facts, gangs)
     single = len(backend.pods(plan)) == 1
     # Kubernetes 1.36 starts the pods of an Indexed Job together unless they have another PodGroup.

@@ -45,12 +45,14 @@ class PerNode(Workload):
         return node_index(pod)
 
     def node(self, item: Object, rank: int) -> PhaseDetails:
-        complete, failed = condition(item, "Complete"), condition(item, "Failed")
+        complete = condition(item, "Complete")
+        failed = condition(item, "Failed")
         if complete:
             return end(Phase.COMPLETED, complete)
         cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
         if failed and cause and failed.get("reason") == LATE:
-            message, finished = f"{cause} failed", failed.get("lastTransitionTime") or ""
+            message = f"{cause} failed"
+            finished = failed.get("lastTransitionTime") or ""
             return PhaseDetails(Phase.FAILED, STOPPED, message, finished)
         if failed:
             return end(Phase.FAILED, failed)

@@ -72,7 +72,8 @@ class Replicas(Extras, frozen=True, kw_only=True):
             return self
         templates = (*self.templates, "ingress.yaml.j2")
         if ingress.certificate:
-            templates, ingress = (*templates, "tls.yaml.j2"), replace(ingress, secret=f"{name}-tls")
+            templates = (*templates, "tls.yaml.j2")
+            ingress = replace(ingress, secret=f"{name}-tls")
         return replace(self, ingress=ingress, certificate=ingress.certificate, templates=templates)
 
     @property
@@ -209,7 +210,8 @@ def _notes(plan: "Plan", task: "Task", facts: Facts) -> Iterator[str]:
 
 
 def _scaling(service: "ServiceSpec", requests_cpu: bool) -> Scaling | None:
-    flags, percent = service.flags, service.flags.cpu_target
+    flags = service.flags
+    percent = service.flags.cpu_target
     if service.most <= service.fewest:
         if flags.cpu_target or flags.qps_metric:
             message = "--cpu-target and --qps-metric scale between min_replicas and max_replicas"
@@ -236,7 +238,8 @@ def _checks(probe: "Probe", port: int) -> Iterator[Check]:
     Kubernetes sends the others only when the startup probe has succeeded.
     """
     http = None if _needs_script(probe) else Http(probe.path, port, tuple(probe.headers.items()))
-    period, timeout = max(math.ceil(probe.interval), 1), max(math.ceil(probe.timeout), 1)
+    period = max(math.ceil(probe.interval), 1)
+    timeout = max(math.ceil(probe.timeout), 1)
     start = math.ceil(_start_seconds(probe))
     interval = next(seconds for seconds in _START_INTERVALS if start % seconds == 0)
     yield Check("startupProbe", http, interval, timeout, start // interval + 1)  # the first at 0
@@ -285,7 +288,8 @@ def probe_script(service: "ServiceSpec") -> dict[str, str]:
 
 def _quote(text: str, probe: "Probe") -> str:
     """Return the text as a shell word; the shell inserts the values of secrets."""
-    words, start = [], 0
+    words = []
+    start = 0
     for match in _REFERENCE.finditer(text):
         if match[1] in probe.secrets:
             words += [shlex.quote(text[start : match.start()]), f'"${{{match[1]}-}}"']

@@ -185,7 +185,8 @@ def condition(item: Object, *types: str) -> Object | None:
 
 def end(phase: Phase, found: Object) -> PhaseDetails:
     """Return the verdict of a final condition."""
-    reason, message = found.get("reason") or "", found.get("message") or ""
+    reason = found.get("reason") or ""
+    message = found.get("message") or ""
     return PhaseDetails(phase, reason, message, at=found.get("lastTransitionTime") or "")
 
 

@@ -20,7 +20,8 @@ from tests.actions.test_lead import CHAIN, STAGES, run
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
 
-TRAIN, EVAL = "train001", "eval0001"
+TRAIN = "train001"
+EVAL = "eval0001"
 
 
 @pytest.fixture

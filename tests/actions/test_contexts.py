@@ -85,7 +85,8 @@ def test_submit_files_of_two_users_of_one_server_need_detach(
     """They would be followed with the credentials of the first."""
 
     def connect(connection: Connection) -> Session:
-        session, context = api.session(connection), connection.context or ""
+        session = api.session(connection)
+        context = connection.context or ""
         user = "deputy" if context == "deputy" else "me"
         session._target = replace(session._target, context=context, user=user)
         return session

@@ -31,7 +31,8 @@ def hold(api: FakeCluster, job: str = JOB) -> None:
 def place(api: FakeCluster, pod: str, **status: Any) -> None:
     """Let a pod run on a cluster node that has not reported its end."""
     item = api.get(kinds.POD, pod)
-    spec, live = item["spec"] | {"nodeName": "worker-1"}, item["status"]
+    spec = item["spec"] | {"nodeName": "worker-1"}
+    live = item["status"]
     api.change(kinds.POD, pod, spec=spec, status=live | status)
 
 

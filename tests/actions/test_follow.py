@@ -70,7 +70,8 @@ def test_follow_failed_task_with_filtered_log_quotes_last_lines(
         api.log(api.start(JOB), b"first\nlast words\n")
         api.finish(JOB, 3)
 
-    send.ui.then, send.ui.filters_logs = run, True
+    send.ui.then = run
+    send.ui.filters_logs = True
     with pytest.raises(TaskFailed, match=r"exit code 3; its last lines:\n  first\n  last words$"):
         send(HELLO, follow=True)
 
@@ -251,7 +252,8 @@ def test_follow_outage_when_a_node_fails_stops_remaining_nodes_later(
 
 def test_follow_nodes_that_fail_together_are_named_once(api: FakeCluster, send: Submitter) -> None:
     """Node 0 fails in the same second, while the client stops it: both lack the program."""
-    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
+    first = f"{JOB}-node-0"
+    second = f"{JOB}-node-1"
 
     def run() -> None:
         api.start(first)
@@ -291,7 +293,8 @@ def test_follow_missing_command_offers_an_image(
 def test_follow_without_right_to_patch_keeps_remaining_nodes(
     api: FakeCluster, send: Submitter
 ) -> None:
-    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
+    first = f"{JOB}-node-0"
+    second = f"{JOB}-node-1"
 
     def run() -> None:
         api.forbidden.add("patch jobs")

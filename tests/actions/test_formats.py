@@ -25,7 +25,8 @@ from tests.test_documents import check
 TASK = "name: train\nresources: {ports: 80}\nrun: echo hello\n"
 SERVICE = "name: web\nservice: {replicas: 2}\nresources: {ports: 80}\nrun: serve\n"
 VOLUME = "name: data\ntype: k8s-pvc\nsize: 1Gi\n"
-QUEUE, PODS = kinds.LOCAL_QUEUE, kinds.POD_METRICS
+QUEUE = kinds.LOCAL_QUEUE
+PODS = kinds.POD_METRICS
 FAIR = {"apiVersion": kinds.PRIORITY_CLASS.api_version, "kind": kinds.PRIORITY_CLASS.kind}
 # The arguments of each command, and its exit code.
 COMMANDS: dict[str, tuple[str, int]] = {

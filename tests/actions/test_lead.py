@@ -95,7 +95,8 @@ def test_lease_forbidden_or_missing_is_no_controller(api: FakeCluster) -> None:
 
 
 def test_lease_held_by_other_process_cannot_be_taken_until_released(api: FakeCluster) -> None:
-    session, other = api.session(), Claim(CLAIM.namespace, CLAIM.name, "controller-2", 45)
+    session = api.session()
+    other = Claim(CLAIM.namespace, CLAIM.name, "controller-2", 45)
     lease = leases.hold(session, CLAIM)
     assert lease and lease.live(session.now())
     assert leases.hold(session, other) is None

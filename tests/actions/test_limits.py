@@ -13,7 +13,9 @@ from tests.polling import eventually
 
 
 def test_at_most_16_requests_run_at_a_time(api: FakeCluster) -> None:
-    session, released, running = api.session(), Event(), []
+    session = api.session()
+    released = Event()
+    running = []
 
     def hold() -> None:
         running.append(1)

@@ -14,7 +14,9 @@ from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
 
-GOOD, BAD, SLOW = "bcdf2345", "bcdg6789", "qwrt2345"
+GOOD = "bcdf2345"
+BAD = "bcdg6789"
+SLOW = "qwrt2345"
 
 
 @pytest.fixture(autouse=True)

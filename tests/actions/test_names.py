@@ -13,7 +13,9 @@ from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
 
-OLD, NEW, LAST = "bcdf2345", "bcdg6789", "qwrt2345"
+OLD = "bcdf2345"
+NEW = "bcdg6789"
+LAST = "qwrt2345"
 PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
 
 

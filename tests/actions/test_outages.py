@@ -95,7 +95,8 @@ def test_command_outage_before_any_request_but_the_first_has_the_same_result(
     server.answers = 0
     code, _, err = run(*words.split())
     assert code == 0, err
-    expected, count = api.names(), server.answers
+    expected = api.names()
+    count = server.answers
     server.loses_answer = loses_answer
     for number in range(2, count + 1):
         api.restore(start)
@@ -133,7 +134,8 @@ def test_outage_longer_than_the_limit_names_the_task_and_both_ways(
     ways = f"run `kubectl sky stop {ID} -n default --context prod`, or submit again with --id {ID}"
     assert err.endswith(f"hint: task {ID} may run: {ways}\n")
 
-    server.forever, server.refused = False, 0
+    server.forever = False
+    server.refused = 0
     server.leaves = lambda request, answers: False
     assert run(*SUBMIT.split())[0] == 0
     assert len([name for name in api.names() if name.startswith("jobs ")]) == 2

@@ -35,7 +35,8 @@ def test_log_rotated_before_pod_is_deleted_prints_new_lines(api: FakeCluster) ->
         api.rotate(NAME)
         api.log(NAME, b"new\n")
 
-    log, batches = tail(api), list[Batch]()
+    log = tail(api)
+    batches = list[Batch]()
     api.log(NAME, b"old\n")
     api.before("get pods/log", rotate, nth=3)
     api.before(f"get pods {NAME}", lambda: api.remove(kinds.POD, NAME), nth=2)

@@ -114,7 +114,8 @@ def lose_upload(api: FakeCluster, job: str) -> None:
         api.put(item)
 
 
-CPU, CLAIM = "Insufficient cpu", 'persistentvolumeclaim "data" is being deleted'
+CPU = "Insufficient cpu"
+CLAIM = 'persistentvolumeclaim "data" is being deleted'
 
 
 def unschedulable(api: FakeCluster, job: str, why: str = CPU) -> None:
@@ -345,7 +346,8 @@ def test_following_failed_task_does_not_stop_other_nodes(surfaces: New) -> None:
     shown = surfaces()
     for event, node in (("start", 0), ("start", 1), ("fail", 1)):
         shown.change(event, node)
-    pod, writes = pod_of(shown.api, f"{STEM}-0"), list(shown.api.writes)
+    pod = pod_of(shown.api, f"{STEM}-0")
+    writes = list(shown.api.writes)
     shown.api.after(f"get pods/log {pod}", lambda: shown.change("complete", 0))
     code, _, err = shown.run("logs", "-f", ID)
     assert (code, "node-1 failed: exit code 7; the other nodes go on" in err) == (4, True)
@@ -380,7 +382,8 @@ def test_surfaces_pod_deleted_after_recorded_failure_keep_cause(surfaces: New) -
     unknown = {notes.pop(surface) for surface in ("GET /tasks", "GET /tasks/ID")}
     assert unknown == {"node-1: PodNotFound"}, "the server keeps no files of its callers"
     assert set(notes.values()) == {"node-1: exit code 7"}
-    (code, out, _), (_, doctor, _) = shown.run("wait", ID), shown.run("doctor", ID)
+    (code, out, _) = shown.run("wait", ID)
+    (_, doctor, _) = shown.run("doctor", ID)
     assert (code, out) == (4, f"task/{ID} (pair) failed: node-1: exit code 7\n")
     assert 'Python module "torch" not found' in doctor and "restart" not in doctor
     assert "No module named 'torch'" in shown.run("logs", ID)[2]

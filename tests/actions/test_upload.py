@@ -27,7 +27,8 @@ from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt
 
 JOB = f"train-{ID}"
-NOT_READY, BROKEN_OFF = Outcome(75), Outcome(74)
+NOT_READY = Outcome(75)
+BROKEN_OFF = Outcome(74)
 
 
 class Channel:

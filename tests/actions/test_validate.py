@@ -544,7 +544,8 @@ def test_validate_is_valid_exactly_if_submit_accepts(
 
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     served = any("service" in document for document in documents)
-    path, flags = str(tmp_path / "task.yaml"), service.Flags() if served else None
+    path = str(tmp_path / "task.yaml")
+    flags = service.Flags() if served else None
     source = Source(
         path,
         Overrides(env=unset("envs"), secret=unset("secrets")),

@@ -65,7 +65,8 @@ def test_status_watch_of_deleted_pipeline_exits_4(
 def test_list_watch_json_is_whole_documents(run: Run, send: Submitter) -> None:
     send(TASK)
     out = run("list", "--watch", "-o", "json")[1]
-    decoder, documents = json.JSONDecoder(), []
+    decoder = json.JSONDecoder()
+    documents = []
     while out.strip():
         document, end = decoder.raw_decode(out)
         documents.append(document["tasks"][0]["status"])

@@ -37,7 +37,8 @@ def test_garbled_answer_to_any_request_exits_3_and_leaves_nothing(
     monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0.02)
     send(TASK)
     Path("train.yaml").write_text(TASK)
-    before, requests = api.saved(), set[str]()
+    before = api.saved()
+    requests = set[str]()
 
     def keep(request: str, body: Any) -> Any:
         requests.add(request.rpartition(" ")[0])

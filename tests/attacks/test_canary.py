@@ -161,7 +161,8 @@ def without_secrets(manifests: str) -> str:
 
 def command(*words: str) -> str:
     """Return what a command prints, without the Secrets among manifests."""
-    out, errors = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    errors = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         code = main(words)
     assert code in (0, 2), errors.getvalue()

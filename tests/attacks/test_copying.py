@@ -201,7 +201,8 @@ class Endless(io.RawIOBase):
 
     def __init__(self, head: bytes, more: bytes) -> None:
         self.count = 0
-        self._data, self._more = head, more
+        self._data = head
+        self._more = more
 
     def readable(self) -> bool:
         return True
@@ -209,7 +210,8 @@ class Endless(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         while len(self._data) < size:
             self._data += self._more
-        data, self._data = self._data[:size], self._data[size:]
+        data = self._data[:size]
+        self._data = self._data[size:]
         self.count += size
         return data
 

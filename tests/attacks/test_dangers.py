@@ -330,7 +330,8 @@ def test_host_path_in_pod_config_not_in_settings_is_refused(offline: Command, pa
 
 
 def test_local_paths_outside_task_folder_are_warned(offline: Command, tmp_path: Path) -> None:
-    project, outside = tmp_path / "project", tmp_path / "outside"
+    project = tmp_path / "project"
+    outside = tmp_path / "outside"
     for folder in (project, outside, project / "code"):
         folder.mkdir()
         (folder / "a").write_text("a")

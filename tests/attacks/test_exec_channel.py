@@ -110,7 +110,8 @@ def test_exec_silent_program_is_stalled() -> None:
 
 
 def test_exec_program_reading_stdin_is_not_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, passed = monotonic, 0.0
+    clock = monotonic
+    passed = 0.0
 
     def slow() -> Iterator[bytes]:
         nonlocal passed

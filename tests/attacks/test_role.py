@@ -368,7 +368,8 @@ class Trial:
 
     def needed(self, name: str) -> bool:
         """Return whether a command fails or prints less only without a right."""
-        right, proof = BUILT_IN[name], PROOFS[name]
+        right = BUILT_IN[name]
+        proof = PROOFS[name]
         also = [BUILT_IN[other] for other in proof.also]
         tells = proof.tells or is_forbidden(right)
         if proof.limits:
@@ -428,7 +429,8 @@ def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
         return alice(*command, stdin=stdin)
     process = alice.start(*command)
     assert process.stderr
-    stderr, printed = process.stderr.fileno(), ""
+    stderr = process.stderr.fileno()
+    printed = ""
     while not (address := re.search(r"from (127\.0\.0\.1):(\d+)", printed)):
         printed += (chunk := os.read(stderr, 65536).decode())
         assert chunk, printed

@@ -361,7 +361,8 @@ class Site:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         scheme = "http"
         if authority:
-            scheme, pair = "https", authority.issue("localhost")
+            scheme = "https"
+            pair = authority.issue("localhost")
             (folder.parent / "pair.pem").write_bytes(pair.certificate + pair.key)
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(folder.parent / "pair.pem")
@@ -393,7 +394,8 @@ def repository(tmp_path: Path) -> Path:
 
 def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tuple[int, str]:
     """Run clone.sh as a node does; return its exit code and output."""
-    node, programs = folder / "node", folder / "bin"
+    node = folder / "node"
+    programs = folder / "bin"
     (node / "sky_workdir").mkdir(parents=True)
     programs.mkdir()
     (programs / "git").write_text(

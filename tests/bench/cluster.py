@@ -66,7 +66,8 @@ def files(bench: Bench) -> None:
         path = bench.folder / "large" / f"part{number // 50}" / f"module{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(texts[number % len(texts)])
-        size, number = size + path.stat().st_size, number + 1
+        size = size + path.stat().st_size
+        number = number + 1
     (bench.folder / "small").mkdir()
     for number in range(_SMALL):
         bench.write(f"small/{number}.py", "words of a small file\n" * 140)

@@ -80,7 +80,8 @@ def _node(number: int) -> Json:
 
 def submit(session: Session, job: Json, namespace: str, count: int) -> None:
     """Create Jobs like a rendered one, with the ids b0000000 and on."""
-    text, task = json.dumps(job), job["metadata"]["labels"]["task-id"]
+    text = json.dumps(job)
+    task = job["metadata"]["labels"]["task-id"]
 
     def create(number: int) -> None:
         copy = json.loads(text.replace(task, f"b{number:07d}"))

@@ -183,7 +183,8 @@ def submit(bench: Bench) -> None:
 def queue(bench: Bench) -> None:
     """Commands beside many Jobs that wait in a queue of the real Kueue."""
     size = _TASKS[0] if bench.short else _QUEUED
-    job, session = _job(bench), open_session(bench)
+    job = _job(bench)
+    session = open_session(bench)
     job["metadata"]["labels"] |= {names.QUEUE: multikueue.QUEUE}
     job["spec"] |= {"suspend": True}
     bench.run(f"kubectl config set-context --current --namespace={multikueue.NAMESPACE}")

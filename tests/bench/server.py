@@ -141,7 +141,8 @@ class _Page:
         self._path = f"/tasks/events?namespace={namespace}"
 
     async def follow(self) -> None:
-        begun, rest = time.time(), bytearray()
+        begun = time.time()
+        rest = bytearray()
         async with self._client.stream("GET", self._path) as answer:
             async for part in answer.aiter_raw():
                 rest += part

@@ -13,7 +13,9 @@ from kubectl_sky.cli import output, tasks
 from kubectl_sky.observe import ownership, status
 from tests.builders import make_job, make_pod, terminated
 
-RED, CYAN, RESET = "\x1b[31m", "\x1b[36m", "\x1b[0m"
+RED = "\x1b[31m"
+CYAN = "\x1b[36m"
+RESET = "\x1b[0m"
 HEADER = ["ID", "STATUS", "HOST", "REASON"]
 ROWS = [
     ["bcdf2345", "failed", "worker-17.example.com", "OOMKilled (exit code 137), 3 restarts"],

@@ -16,7 +16,8 @@ def help_of(*arguments: str) -> str:
 
 @pytest.mark.parametrize("name", commands())
 def test_help_examples_are_accepted_by_parser(name: str) -> None:
-    command, words = commands()[name], name.split()
+    command = commands()[name]
+    words = name.split()
     assert len(command.examples) >= 2
     for example in command.examples:
         line = re.split(r" \| | && ", example)[0].split()

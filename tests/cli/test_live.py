@@ -212,7 +212,8 @@ def title_of(screen: Screen) -> list[str]:
 def test_title_shows_the_first_task_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM_PROGRAM", "ghostty")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    screen, ui = make_screen(monkeypatch), Terminal()
+    screen = make_screen(monkeypatch)
+    ui = Terminal()
     ui.following("a", "train: 3 of 4 running")
     ui.following("a", "train: 3 of 4 running")
     ui.following("b", "eval: pending")
@@ -238,7 +239,8 @@ def test_progress_needs_a_known_terminal_and_a_title_one_with_colours(
     for variable in ("NO_COLOR", "WT_SESSION"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv(name, value)
-    screen, ui = make_screen(monkeypatch), Terminal()
+    screen = make_screen(monkeypatch)
+    ui = Terminal()
     ui.following("a", "train: running")
     output.live.end()
     sequences = ["[22;2t", "]2;train: running", "]2;", "[23;2t"]

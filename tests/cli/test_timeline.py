@@ -22,7 +22,8 @@ def make_node(
     index: int, phases: Sequence[tuple[Phase, int | None]], unknown: tuple[Phase, ...] = ()
 ) -> NodeTimeline:
     """A node with phases of some seconds; the last one may go on."""
-    spans, at = [], START
+    spans = []
+    at = START
     for phase, seconds in phases:
         end = None if seconds is None else at + timedelta(seconds=seconds)
         spans.append(Span(phase, at, end))

@@ -56,7 +56,8 @@ cluster.local:53 {{
 
 def pretence() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the plural and the object of what writes CPUS where the kubelet writes its count."""
-    group, name = "admissionregistration.k8s.io", {"name": "pretended-cpus"}
+    group = "admissionregistration.k8s.io"
+    name = {"name": "pretended-cpus"}
     what = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes", "nodes/status"]}
     patches = (
         f'JSONPatch{{op: "add", path: "/status/{field}/cpu", value: "{CPUS}"}}'
@@ -175,7 +176,8 @@ def relay(place: Place) -> Sequence[str]:
 
 def router(place: Place) -> Iterator[Sequence[str]]:
     """What makes the network namespace that Services are routed to."""
-    name, inner = place.router, f"10.{place.number}.0.2"
+    name = place.router
+    inner = f"10.{place.number}.0.2"
     within = ["ip", "-n", name]
     yield ["ip", "netns", "add", name]
     yield ["ip", "link", "add", f"{name}r", "type", "veth", "peer", "name", "eth0", "netns", name]

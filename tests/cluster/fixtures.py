@@ -30,7 +30,8 @@ _MARKS = {
     "kubectl": pytest.mark.tools,  # built by Go where it is not installed
 }
 _absent = pytest.StashKey[str]()
-_ABSENT, _LEFT_OUT = "no Kubernetes: ", "not on the practice cluster: "
+_ABSENT = "no Kubernetes: "
+_LEFT_OUT = "not on the practice cluster: "
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the marks

@@ -135,7 +135,8 @@ def _entry(name: str, data: bytes) -> dict[str, Any]:
 
 def serve(address: str) -> tuple[Server, Server]:
     """Return the server of the Hub and that of its large files, which listen and do not answer."""
-    hub, large = Server(address, _Hub), Server(address, _Large)
+    hub = Server(address, _Hub)
+    large = Server(address, _Large)
     hub.other = large.url
     return hub, large
 

@@ -254,5 +254,6 @@ def _blob(digest: str) -> str:
 
 def _folder(name: str) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(name)
-    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    entry.type = tarfile.DIRTYPE
+    entry.mode = 0o755
     return entry

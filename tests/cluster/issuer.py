@@ -104,7 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
     issuer: Issuer
 
     def do_GET(self) -> None:
-        path, query = urlsplit(self.path).path, urlsplit(self.path).query
+        path = urlsplit(self.path).path
+        query = urlsplit(self.path).query
         if path == "/authorize":
             self.send_response(302)
             self.send_header("Location", self.issuer.authorize(_fields(query)))

@@ -45,7 +45,8 @@ class Way(NamedTuple):
     flag: str
 
 
-IN, OUT = Way("Ingress", "from", "INPUT", "-s"), Way("Egress", "to", "OUTPUT", "-d")
+IN = Way("Ingress", "from", "INPUT", "-s")
+OUT = Way("Egress", "to", "OUTPUT", "-d")
 
 
 class State(NamedTuple):
@@ -153,10 +154,12 @@ class Enforcer:
     """Writes the rules of the pods of some namespaces: other pods are those of other tests."""
 
     def __init__(self, place: Place, namespaces: Collection[str]) -> None:
-        self._place, self._namespaces = place, namespaces
+        self._place = place
+        self._namespaces = namespaces
         self._written: dict[Path, str] = {}
         self._addresses: dict[Path, str] = {}
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
         self.resolving = True
 
     def sync(self) -> None:

@@ -19,8 +19,10 @@ def pod(name: str, address: str, namespace: str = "team", **labels: str) -> Json
     return {"metadata": metadata, "status": {"podIP": address} if address else {}}
 
 
-API, LOGIN = pod("api", "10.100.1.1"), pod("login", "10.100.1.2")
-OTHER, NEW = pod("login", "10.100.1.3", "other"), pod("login", "")
+API = pod("api", "10.100.1.1")
+LOGIN = pod("login", "10.100.1.2")
+OTHER = pod("login", "10.100.1.3", "other")
+NEW = pod("login", "")
 
 
 def policy(text: str, namespace: str = "team") -> Json:

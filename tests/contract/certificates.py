@@ -42,7 +42,8 @@ class Authority:
     def _signed(
         self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool
     ) -> x509.Certificate:
-        now, hour = datetime.datetime.now(datetime.UTC), datetime.timedelta(hours=1)
+        now = datetime.datetime.now(datetime.UTC)
+        hour = datetime.timedelta(hours=1)
         (common,) = name.get_attributes_for_oid(NameOID.COMMON_NAME)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (

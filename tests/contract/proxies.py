@@ -44,7 +44,8 @@ class CuttingProxy:
     def cut(self) -> None:
         """Break every connection that is open now."""
         with self._lock:
-            pairs, self._pairs = self._pairs, []
+            pairs = self._pairs
+            self._pairs = []
         for pair in pairs:
             for line in pair:
                 _reset(line)

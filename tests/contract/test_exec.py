@@ -35,7 +35,8 @@ def until(session: Session, namespace: str, name: str, phase: str) -> str:
 
 
 def run(session: Session, pod: str, *command: str, **pipes: object) -> tuple[int, bytes, bytes]:
-    out, err = bytearray(), bytearray()
+    out = bytearray()
+    err = bytearray()
     program = Program(session.namespace, pod, "main", command)
     code = executing.run(
         session,
@@ -214,7 +215,8 @@ def test_exec_lost_connection_raises_unreachable(
     program = Program(namespace, pod, "main", ["cat"])
     with pytest.raises(Unreachable, match=r"lost the connection to .*, and with it cat in pod a"):
         executing.run(cut_session, program, Pipes(stdin=ticking(), stdout=lambda _: proxy.cut()))
-    proxy.budget, proxy.cuts = 300_000, 1
+    proxy.budget = 300_000
+    proxy.cuts = 1
     with pytest.raises(Unreachable, match="and with it head in pod a"):
         run(cut_session, pod, "head", "-c", "50000000", "/dev/zero")
     assert_no_threads()

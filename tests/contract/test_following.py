@@ -21,7 +21,8 @@ def test_merged_logs_preserve_order_per_log(
 ) -> None:
     for rank in range(3):
         run_pod(session, namespace, f"for i in $(seq 1 300); do echo {rank} $i; done", f"p{rank}")
-    proxy.budget, proxy.cuts = 8_000, 3
+    proxy.budget = 8_000
+    proxy.cuts = 3
 
     def appearing() -> Iterator[LogSource]:
         for rank in range(3):

@@ -154,7 +154,8 @@ def test_kubeconfig_invalid_certificate_is_error(cluster: Any, tmp_path: Path, d
 def test_kubeconfig_several_files_merge_and_first_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = make_config(tmp_path / "1", "one"), make_config(tmp_path / "2", "two")
+    first = make_config(tmp_path / "1", "one")
+    second = make_config(tmp_path / "2", "two")
     monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path}/none:{second}")
     session = Session.connect()
     assert (session.context, session.namespace) == ("one", "one-ns")

@@ -49,12 +49,14 @@ def test_resume_position_after_cuts_returns_every_line_once(
     steps: list[int], cuts: list[int], size: int, zone: bytes
 ) -> None:
     """For any cuts of the connection, and with timestamps slightly out of order."""
-    now, ticks = 0, []
+    now = 0
+    ticks = []
     for step in steps:
         now += step
         ticks.append(max(0, now - (step == 2) * 3))  # some timestamps are slightly late
     log = make_log(ticks, zone)
-    place, returned = ResumePosition(), []
+    place = ResumePosition()
+    returned = []
     for cut in [*cuts, None]:
         place.resume()
         answer = since(log, place.since) if place.since else log
@@ -109,7 +111,8 @@ def test_encoded_position_resumes_without_loss(
     ticks: list[int], zone: bytes, data: st.DataObject
 ) -> None:
     log = make_log(sorted(ticks), zone)
-    position, received = ResumePosition(), 0
+    position = ResumePosition()
+    received = 0
     while received < len(log):
         count = data.draw(st.integers(1, len(log) - received))
         answer = since(log, position.since) if position.since else log

@@ -47,7 +47,8 @@ def merged(*logs: Log, by_node: bool = False) -> list[tuple[int, bytes]]:
 
 
 def test_merge_alternating_lines_come_in_order_of_time() -> None:
-    first, second = [stamped(0), stamped(2)], [stamped(1), stamped(3)]
+    first = [stamped(0), stamped(2)]
+    second = [stamped(1), stamped(3)]
     expected = [(second % 2, stamped(second)) for second in range(4)]
     assert merged(make_log(1, second), make_log(0, first)) == expected
 
@@ -58,7 +59,8 @@ def test_merge_equal_times_come_by_rank() -> None:
 
 
 def test_merge_by_node_ignores_times() -> None:
-    late, early = make_log(0, [stamped(9)]), make_log(1, [stamped(1)])
+    late = make_log(0, [stamped(9)])
+    early = make_log(1, [stamped(1)])
     assert [rank for rank, _ in merged(early, late, by_node=True)] == [0, 1]
 
 
@@ -69,7 +71,8 @@ def test_merge_by_node_waits_for_first_log_only() -> None:
 
 
 def test_merge_waits_for_next_existing_line_of_each_log() -> None:
-    slow, other = make_log(0, [stamped(1)], live=False), make_log(1, [stamped(0), stamped(2)])
+    slow = make_log(0, [stamped(1)], live=False)
+    other = make_log(1, [stamped(0), stamped(2)])
     assert merged(slow, other) == [(1, stamped(0)), (0, stamped(1))]
     assert merged(slow, other) == []
     slow.items.append(make_batch(0, [stamped(3)]))
@@ -130,7 +133,8 @@ LOGS = st.lists(st.lists(st.lists(st.integers(0, 99), min_size=1)), max_size=5)
 @given(LOGS)
 def test_merge_of_sorted_logs_is_stable_and_complete(times: list[list[list[int]]]) -> None:
     """The batches of a log are cut anywhere; `heapq.merge` says what is right."""
-    logs, expected = [], []
+    logs = []
+    expected = []
     for rank, batches in enumerate(times):
         ordered = iter(sorted(time for batch in batches for time in batch))
         lines = [
@@ -147,7 +151,8 @@ def test_merge_of_sorted_logs_is_stable_and_complete(times: list[list[list[int]]
 def test_merge_of_logs_with_changed_clocks_keeps_each_in_order(
     times: list[list[list[int]]],
 ) -> None:
-    logs, expected = [], []
+    logs = []
+    expected = []
     for rank, batches in enumerate(times):
         lines = [[stamped(time, str(rank)) for time in batch] for batch in batches]
         logs.append(make_log(rank, *lines))

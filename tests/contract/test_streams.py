@@ -80,7 +80,8 @@ def test_lines_repeatedly_cut_connection_returns_all_lines(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     source = run_pod(session, namespace, NUMBERS)
-    proxy.budget, proxy.cuts = 200_000, 3
+    proxy.budget = 200_000
+    proxy.cuts = 3
     printed = texts(lines(cut_session, source, FOLLOW))
     assert printed == [b"line %d" % number for number in range(1, 12_001)]
     assert proxy.cuts == 0
@@ -92,7 +93,10 @@ def test_lines_truncated_response_and_slow_network_returns_all_lines(
 ) -> None:
     """A response that is cut off without an error, over a slow network."""
     source = run_pod(session, namespace, NUMBERS)
-    proxy.budget, proxy.cuts, proxy.politely, proxy.delay = 150_000, 2, True, 0.02
+    proxy.budget = 150_000
+    proxy.cuts = 2
+    proxy.politely = True
+    proxy.delay = 0.02
     printed = texts(lines(cut_session, source, FOLLOW))
     assert printed == [b"line %d" % number for number in range(1, 12_001)]
     assert proxy.cuts == 0

@@ -21,7 +21,8 @@ CONFIG_MAP = make_config_map("a", "default")
 
 def test_request_after_its_time_limit_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its caller has gone on: a Job created now would be one that nobody knows of."""
-    now, sent = 0.0, list[float]()
+    now = 0.0
+    sent = list[float]()
 
     def sleep(seconds: float) -> None:
         nonlocal now

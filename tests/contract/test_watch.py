@@ -103,7 +103,8 @@ def test_watch_is_idle_until_stop_ends_it(
 
 @pytest.mark.practice_only
 def test_watch_close_ends_thread_and_connection(session: Session, namespace: str) -> None:
-    others, watched = watchers(), follow(session, namespace)
+    others = watchers()
+    watched = follow(session, namespace)
     until(watched, synced)
     watched.close()  # type: ignore[attr-defined]
     eventually(lambda: watchers() <= others, message=lambda: str(watchers()))
@@ -269,9 +270,12 @@ def test_shared_watch_gives_each_value_its_own_changes(session: Session, namespa
         item = make_config_map(name, namespace)
         item["metadata"]["labels"]["of"] = name
         objects.create(session, item)
-    kind, stop, others = kinds.CONFIG_MAP, threading.Event(), watchers()
+    kind = kinds.CONFIG_MAP
+    stop = threading.Event()
+    others = watchers()
     shared = SharedWatch(session, [kind], namespace, "of", ["a", "b"], stop)
-    of_a, of_b = shared.changes("a"), shared.changes("b")
+    of_a = shared.changes("a")
+    of_b = shared.changes("b")
     assert until(of_a, synced) == [("ADDED", "a"), ("SYNCED", "")]
     assert until(of_b, synced) == [("ADDED", "b"), ("SYNCED", "")]
     relabelled = {"metadata": {"labels": {"of": "b"}}}

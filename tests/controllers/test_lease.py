@@ -36,7 +36,8 @@ def holder(api: FakeCluster, claim: Claim) -> str:
 
 
 def test_claims_of_two_processes_are_in_one_order_with_different_holders() -> None:
-    first, second = claims_of(("tasks", "ray"), None), claims_of(("ray", "tasks"), None)
+    first = claims_of(("tasks", "ray"), None)
+    second = claims_of(("ray", "tasks"), None)
     assert [claim.name for claim in first] == ["kubectl-sky-ray-all", "kubectl-sky-tasks-all"]
     assert [claim.name for claim in first] == [claim.name for claim in second]
     assert first[0].namespace == "kubectl-sky"

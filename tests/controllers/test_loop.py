@@ -106,7 +106,8 @@ def test_schedule_key_is_taken_again_after_the_seconds_that_it_returned() -> Non
 
 def test_schedule_key_rests_in_proportion_to_its_duration() -> None:
     controller = Letters()
-    controller.rest, controller.rest_factor = 0.5, 10
+    controller.rest = 0.5
+    controller.rest_factor = 10
     schedule = Schedule(controller)
     schedule.add("a", 0)
     schedule.take(0)
@@ -116,7 +117,9 @@ def test_schedule_key_rests_in_proportion_to_its_duration() -> None:
 
 
 def test_schedule_failed_key_backs_off_up_to_limit_and_changes_do_not_shorten_it() -> None:
-    schedule, now, pauses = Schedule(Letters()), 0.0, []
+    schedule = Schedule(Letters())
+    now = 0.0
+    pauses = []
     schedule.add("a", 0)
     for _ in range(10):
         assert schedule.take(now) == "a"
@@ -215,7 +218,8 @@ def test_loop_watch_that_is_refused_is_opened_again(
 
 def test_loop_bug_in_changed_does_not_end_watch(api: FakeCluster) -> None:
     controller = Letters()
-    changed, calls = controller.changed, []
+    changed = controller.changed
+    calls = []
 
     def fail_first(event: WatchEvent) -> tuple[str, float] | None:
         calls.append(event)
@@ -234,7 +238,8 @@ def test_loop_without_memory_for_a_thread_tries_again(
 ) -> None:
     controller = Letters()
     with running(controller, api) as loop:
-        start, refused = loop._thread, list[object]()
+        start = loop._thread
+        refused = list[object]()
 
         def refuse_first(work: Callable[[], None]) -> None:
             if not refused:
@@ -249,7 +254,8 @@ def test_loop_without_memory_for_a_thread_tries_again(
 
 
 def test_loop_stop_waits_for_running_key_and_starts_no_other(api: FakeCluster) -> None:
-    entered, finish = threading.Event(), threading.Event()
+    entered = threading.Event()
+    finish = threading.Event()
 
     def process(key: str) -> float:
         entered.set()

@@ -74,12 +74,14 @@ class Recorder(Controller[str]):
 def test_lost_lease_stops_controllers_which_start_again_until_a_signal(
     monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    api, log = FakeCluster(), list[str]()
+    api = FakeCluster()
+    log = list[str]()
     monkeypatch.setattr(Session, "connect", lambda connection=None: api.session(connection))
     monkeypatch.setattr(run, "find_controllers", lambda names, context: [Recorder(log)])
     monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.01)
     monkeypatch.setattr(lease, "_RETRY_SECONDS", 0.01)
-    port, leading = free_port(), list[str]()
+    port = free_port()
+    leading = list[str]()
 
     def note_metrics() -> None:
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:

@@ -232,7 +232,8 @@ def test_ssh_config_install_includes_entry_once_and_keeps_config(
     pod: FakeCluster, run: Run, home: Path, answer: Answer
 ) -> None:
     answer(0, ANSWER)
-    config, dotfiles = home / ".ssh" / "config", home / "dotfiles"
+    config = home / ".ssh" / "config"
+    dotfiles = home / "dotfiles"
     assert run("dev", "ssh-config", "dev", "--install")[0] == 0
     assert config.read_text() == "Include kubectl-sky/*.config\n\n", "it is created"
     config.unlink()
@@ -262,7 +263,8 @@ def test_ssh_config_folder_that_is_a_file_is_error(
 
 @pytest.mark.parametrize("path", ['a"b', "${HOME}/x", "a\nProxyCommand evil"])
 def test_entry_path_that_ssh_would_expand_is_refused(tmp_path: Path, path: str) -> None:
-    login, key = model.SshLogin("root", HOST_KEY), model.PublicKey(KEY, path)
+    login = model.SshLogin("root", HOST_KEY)
+    key = model.PublicKey(KEY, path)
     with pytest.raises(UserError, match="ssh cannot read a path"):
         model.SshHost("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
 

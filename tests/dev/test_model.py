@@ -86,7 +86,8 @@ class Container:
     """stay.sh in a folder that stands for /proc and /sys/fs/cgroup."""
 
     def __init__(self, folder: Path, shell: str = "sh") -> None:
-        self.proc, self.cgroup = folder / "proc", folder / "cgroup"
+        self.proc = folder / "proc"
+        self.cgroup = folder / "cgroup"
         self.cgroup.mkdir()
         self.add(1, 0)  # the entrypoint
         self.add(8, 1)  # its child
@@ -224,7 +225,8 @@ def test_stay_stops_on_sigterm(tmp_path: Path, shell: str) -> None:
         assert process.wait() != 0
 
 
-TYPE, TEXT = "ssh-ed25519", "AAAAC3NzaC1lZDI1NTE5AAAA"
+TYPE = "ssh-ed25519"
+TEXT = "AAAAC3NzaC1lZDI1NTE5AAAA"
 
 
 KEYGEN = """
@@ -239,7 +241,8 @@ class Image:
     """An image with programs that stand for openssh; sshd prints its arguments."""
 
     def __init__(self, folder: Path) -> None:
-        self.bin, self.files = folder / "bin", folder / "files"
+        self.bin = folder / "bin"
+        self.files = folder / "files"
         self.bin.mkdir()
         for name in ("env", "sed", "id", "cat", "mkdir", "mv", "ln", "rm", "grep", "chmod"):
             shutil.copy(shutil.which(name) or name, self.bin / name)

@@ -32,7 +32,8 @@ class Curl:
 
     def __call__(self, method: str, path: str, *arguments: str, stdin: str = "") -> tuple[int, str]:
         """Send a request; return the status and the body."""
-        header, url = ("-H", f"Authorization: Bearer {self.token}"), f"{self.url}{path}"
+        header = ("-H", f"Authorization: Bearer {self.token}")
+        url = f"{self.url}{path}"
         done = subprocess.run(
             ["curl", "-sSN", "-w", "\n%{http_code}", "-X", method, *header, *arguments, url],
             input=stdin,
@@ -79,7 +80,9 @@ def users(
 def test_workflow_of_the_seed_with_curl_for_two_users(
     users: dict[str, Curl], cluster: Cluster, namespace: str
 ) -> None:
-    alice, bob, where = users["alice"], users["bob"], f"?namespace={namespace}"
+    alice = users["alice"]
+    bob = users["bob"]
+    where = f"?namespace={namespace}"
     assert alice.json("GET", "/") == {"status": "ok", "service": "k8s-cli-api"}
     assert alice.json("GET", f"/whoami{where}")["user"] == cluster.users["alice"]
     volume = alice.json("POST", f"/volumes/create{where}", {"name": "data-vol", "size": "1Gi"})

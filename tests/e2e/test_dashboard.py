@@ -243,7 +243,8 @@ def test_page_goes_on_after_a_restart_of_a_server_with_a_key(
     browser: Browser, sky: Command, cluster: Cluster
 ) -> None:
     environment = {**sky.environment, "KUBECTL_SKY_SESSION_KEYS": "A" * 43 + "="}
-    sky, port = replace(sky, environment=environment), str(free_port())
+    sky = replace(sky, environment=environment)
+    port = str(free_port())
 
     def start() -> subprocess.Popen[str]:
         process = sky.start("api", "--port", port)
@@ -522,7 +523,8 @@ def test_gpus_of_a_task_are_in_the_list_and_its_hours_in_bars(page: Page, sky: C
 
 
 def test_usage_without_metrics_api_is_asked_for_once(page: Page, sky: Command) -> None:
-    task, asked = submit(sky, ENDLESS), []
+    task = submit(sky, ENDLESS)
+    asked = []
     reason = "the cluster has no metrics API"
 
     def answer(route: Route) -> None:

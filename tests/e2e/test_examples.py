@@ -79,7 +79,8 @@ def test_render_example_matches_golden_file(offline: Command, example: Path) -> 
     flags = ("--id", "example1", "--user", "alice@example.com", "-n", "team-a", "--no-runtime")
     done = offline("render", str(example), *flags, *flags_of(example.stem))
     assert done.returncode == 0, done.stderr
-    golden, text = GOLDEN / f"{example.stem}.yaml", packed(done.stdout)
+    golden = GOLDEN / f"{example.stem}.yaml"
+    text = packed(done.stdout)
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(text)
     assert text == golden.read_text()

@@ -12,7 +12,9 @@ from tests.cluster.target import Cluster
 from tests.e2e.command import Command
 from tests.polling import eventually
 
-RANKS, LINES, PIECE = 8, 16_000, 250
+RANKS = 8
+LINES = 16_000
+PIECE = 250
 FLOOD = f"""
 name: flood
 num_nodes: {RANKS}

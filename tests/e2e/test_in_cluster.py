@@ -29,7 +29,8 @@ pytestmark = [
         "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
     ),
 ]
-IMAGE, UPGRADE = "kubectl-sky.test/sky:1", "kubectl-sky.test/sky:2"
+IMAGE = "kubectl-sky.test/sky:1"
+UPGRADE = "kubectl-sky.test/sky:2"
 TASK = """\
 resources: {image_id: 'busybox:1.36'}
 config:
@@ -126,7 +127,8 @@ def test_in_cluster_server_runs_task_of_user_with_token(
     cluster: Cluster,
 ) -> None:
     install_server(sky, kubectl, restricted, image)
-    home, token = f"{restricted[:50]}-alice", cluster.token("alice")
+    home = f"{restricted[:50]}-alice"
+    token = cluster.token("alice")
     added = sky("users", "add", cluster.users["alice"], "--namespace", home)
     assert added.returncode == 0, added.stderr
     try:
@@ -167,7 +169,9 @@ class Page(threading.Thread):
         super().__init__(daemon=True)
         self.events: list[tuple[str, Any]] = []
         self.connections = 0
-        self._url, self._is_final, self._last = url, is_final, ""
+        self._url = url
+        self._is_final = is_final
+        self._last = ""
         self._headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {token}"}
         self.start()
 
@@ -201,7 +205,8 @@ class Visitor(threading.Thread):
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)
         self.answers = self.failures = 0
-        self._url, self._stop_now = url, threading.Event()
+        self._url = url
+        self._stop_now = threading.Event()
         self.start()
 
     def run(self) -> None:
@@ -243,7 +248,8 @@ def test_in_cluster_server_upgrade_keeps_sessions_and_every_line_of_open_streams
         ready = kubectl("rollout", "status", "deployment/kubectl-sky-api", "--timeout=90s")
         assert ready.returncode == 0, ready.stderr
         command = sky.start("logs", "-f", "count001", "--server-url", url)
-        where, token = f"namespace={restricted}&all_users=true", cluster.token()
+        where = f"namespace={restricted}&all_users=true"
+        token = cluster.token()
         log = Page(f"{url}/tasks/count001/logs?{where}", token, lambda name, data: name == "end")
         tasks = Page(f"{url}/tasks/events?{where}", token, is_completed)
         visitor = Visitor(f"{url}/healthz")
@@ -388,7 +394,8 @@ def test_in_cluster_policies_let_server_and_controller_work_and_nothing_else_pas
         with policies.enforced(cluster, namespaces_of_team(namespace)) as enforcer:
             pods = stack.enter_context(team(sky, kubectl, namespace, image))
             service = f"http://kubectl-sky-api.{namespace}.svc"
-            health, outside = pods.controller.url(8080, "/healthz"), pods.stranger.url(9000)
+            health = pods.controller.url(8080, "/healthz")
+            outside = pods.stranger.url(9000)
             enforcer.sync()
             closed = [(pod, health) for pod in (pods.stranger, pods.login)]
             closed += [(pod, outside) for pod in (pods.server, pods.controller)]
@@ -419,10 +426,8 @@ def test_in_cluster_policies_of_oidc_and_metrics_let_in_proxy_and_prometheus_onl
             assert done.returncode == 0, done.stderr
             enforcer.sync()
             ready = f"http://kubectl-sky-api.{namespace}.svc/readyz"
-            metrics, health = (
-                pods.server.url(8000, "/metrics"),
-                pods.controller.url(8080, "/healthz"),
-            )
+            metrics = pods.server.url(8000, "/metrics")
+            health = pods.controller.url(8080, "/healthz")
             outside = pods.stranger.url(9000)
             closed = [(pods.stranger, url) for url in (ready, metrics, health)]
             closed += [(pods.login, health), (pods.server, outside)]

@@ -52,7 +52,8 @@ class Shell:
 
     def _read(self, command: str) -> str:
         assert self._process.stdout
-        printed, deadline = b"", time.monotonic() + _SECONDS
+        printed = b""
+        deadline = time.monotonic() + _SECONDS
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while printed.count(_END.encode()) < 2:

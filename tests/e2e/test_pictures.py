@@ -17,7 +17,9 @@ from tests.e2e.command import ROOT, Command
 from tests.e2e.test_dashboard import axe, open_page, submit, write_file
 
 pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
-browser, link, page = test_dashboard.browser, test_dashboard.link, test_dashboard.page
+browser = test_dashboard.browser
+link = test_dashboard.link
+page = test_dashboard.page
 
 NAMESPACE = "vision"
 TASKS = (

@@ -183,7 +183,8 @@ def test_ray_graph_changes_reach_status_and_service(operated: Operated, cluster:
 
 
 def check_created(operated: Operated) -> None:
-    service, graph = operated.service(), operated.graph()
+    service = operated.service()
+    graph = operated.graph()
     (owner,) = service["metadata"]["ownerReferences"]
     assert (owner["uid"], owner["controller"]) == (graph["metadata"]["uid"], True)
     assert graph["status"]["observedRevision"] == "1"

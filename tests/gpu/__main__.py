@@ -45,7 +45,8 @@ class Machine:
     """A practice cluster with the GPUs of this machine, in a home of its own."""
 
     def __init__(self, home: Path, python: str) -> None:
-        self.home, self.python = home, python
+        self.home = home
+        self.python = python
         self._environment = {**os.environ, "HOME": str(home), "LC_ALL": "C.UTF-8"}
         for name in ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
             self._environment.pop(name, None)

@@ -33,7 +33,8 @@ def start(api: FakeCluster, job: str, hours: float) -> None:
     """Start the pod of a Job some hours ago, on the cluster node gpu-7."""
     pod = api.start(job)
     item: Any = api.get(kinds.POD, pod)
-    spec, status = item["spec"], item["status"] | {"startTime": ago(hours)}
+    spec = item["spec"]
+    status = item["status"] | {"startTime": ago(hours)}
     api.change(kinds.POD, pod, spec=spec | {"nodeName": "gpu-7"}, status=status)
     api.change(kinds.JOB, job, status={"active": 1, "startTime": ago(hours + 1)})
 

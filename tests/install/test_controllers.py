@@ -115,7 +115,8 @@ def test_controllers_install_each_controller_has_account_with_its_rights_only(
 
 def test_controllers_install_pods_accept_no_connections() -> None:
     items = rendered()
-    policies, deployments = of_kind(items, "NetworkPolicy"), of_kind(items, "Deployment")
+    policies = of_kind(items, "NetworkPolicy")
+    deployments = of_kind(items, "Deployment")
     for policy, deployment in zip(policies, deployments, strict=True):
         selector = policy["spec"]["podSelector"]["matchLabels"]
         labels = deployment["spec"]["template"]["metadata"]["labels"]
@@ -145,7 +146,8 @@ def test_controllers_install_for_other_namespace_leaves_tenants_nothing_but_righ
 def test_controllers_install_standbys_have_disruption_budget_of_one() -> None:
     assert not of_kind(rendered(), "PodDisruptionBudget"), "it would stop each drain"
     items = rendered(replicas=2)
-    budgets, deployments = of_kind(items, "PodDisruptionBudget"), of_kind(items, "Deployment")
+    budgets = of_kind(items, "PodDisruptionBudget")
+    deployments = of_kind(items, "Deployment")
     for budget, deployment in zip(budgets, deployments, strict=True):
         assert deployment["spec"]["replicas"] == 2
         selector = deployment["spec"]["selector"]
@@ -182,7 +184,8 @@ def test_controllers_install_invalid_value_is_refused(
 
 def test_controllers_install_fairshare_has_rights_on_classes_and_journal_only() -> None:
     items = rendered(None, ("fairshare",))
-    (cluster_role,), (role,) = of_kind(items, "ClusterRole"), of_kind(items, "Role")
+    (cluster_role,) = of_kind(items, "ClusterRole")
+    (role,) = of_kind(items, "Role")
     cluster_rights = {tuple(rule["resources"]): rule["verbs"] for rule in cluster_role["rules"]}
     assert cluster_rights[("podgroups",)] == ["list", "watch"]
     assert cluster_rights[("events",)] == ["create"]

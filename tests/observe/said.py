@@ -275,7 +275,8 @@ def make_snapshot(said: Said) -> TaskSnapshot:
     if said.source is SignalSource.NODE:
         return _of_nodes(said.rule)
     if said.source is SignalSource.RANKS:
-        noon, one = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"
+        noon = "2026-01-01T12:00:00Z"
+        one = "2026-01-01T13:00:00Z"
         activity = tuple(RankActivity(rank, 0, noon if rank == 1 else one, 1) for rank in range(3))
         return TaskSnapshot(ID, "default", {}, now=age.parse(one), activity=activity)
     if said.source is SignalSource.LOG:

@@ -79,7 +79,8 @@ def test_commands_after_random_events_agree(
     assert states(task, world) == {str(task.state)}
 
     # The real ends of the Jobs, not the folded status.
-    completed, failed = world.completed - world.lost, world.failed - world.lost
+    completed = world.completed - world.lost
+    failed = world.failed - world.lost
     if world.lost or failed:
         assert task.state is State.FAILED
     elif len(completed) == nodes:

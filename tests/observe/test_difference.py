@@ -77,7 +77,8 @@ def test_differences_report_added_field() -> None:
 
 
 def test_differences_hide_long_texts() -> None:
-    old, new = {"data": {"run.sh": "a" * 200}}, {"data": {"run.sh": "b" * 200}}
+    old = {"data": {"run.sh": "a" * 200}}
+    new = {"data": {"run.sh": "b" * 200}}
     assert shown(new, old) == ["data[run.sh]: the text differs"]
 
 

@@ -389,7 +389,8 @@ def test_doctor_gpu_without_cluster_node_names_the_existing_gpus(
             }
         }
     }
-    labels, sizes = {"nvidia.com/gpu.product": product}, {"nvidia.com/gpu": "4"}
+    labels = {"nvidia.com/gpu.product": product}
+    sizes = {"nvidia.com/gpu": "4"}
     node: Json = {"metadata": {"name": "a", "labels": labels}, "status": {"allocatable": sizes}}
     nodes: tuple[Json, ...] = node, node, {"metadata": {"name": "b"}}
     (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)

@@ -49,7 +49,8 @@ def test_deaths_include_only_failed_pods() -> None:
 
 
 def test_deaths_stopped_pod_is_sorted_after_failed_pod() -> None:
-    first, second = make_dead(0, 137, minute=4), make_dead(1, minute=6)
+    first = make_dead(0, 137, minute=4)
+    second = make_dead(1, minute=6)
     first["metadata"]["deletionTimestamp"] = "2026-01-01T00:04:00Z"
     jobs = [make_job(0, nodes=2), make_job(1, nodes=2, end="Failed")]
     jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"

@@ -92,7 +92,8 @@ def test_describe_failed_setup_of_other_rank_names_rank() -> None:
 
 
 def test_describe_message_of_entry_script_is_cause() -> None:
-    end, text = terminated(1), "the image has no git"
+    end = terminated(1)
+    text = "the image has no git"
     end["terminated"]["message"] = text
     task = make_failed(end)
     line = f"kubectl-sky: {text}"

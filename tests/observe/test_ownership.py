@@ -38,7 +38,8 @@ def make_other_pod(**metadata: Any) -> Json:
     ids=["none", "a replaced Job", "no controller"],
 )
 def test_pod_without_controller_of_task_does_not_count(owners: list[Json]) -> None:
-    job, other = make_job(), make_other_pod(ownerReferences=owners)
+    job = make_job()
+    other = make_other_pod(ownerReferences=owners)
     (task,) = tasks([job], [make_pod(state=RUNNING), other])
     assert task.nodes[0].pod == f"train-{ID}-node-0-x"
     assert tasks([job], [other])[0].nodes[0].pod == ""

@@ -314,7 +314,8 @@ def test_task_update_time_is_that_of_its_last_change() -> None:
 
 
 def test_tasks_are_sorted_newest_first() -> None:
-    old, new = make_job(), make_job(task_id="zzzz2345")
+    old = make_job()
+    new = make_job(task_id="zzzz2345")
     new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     assert [task.id for task in tasks([old, new], [])] == ["zzzz2345", "bcdf2345"]
 
@@ -485,7 +486,8 @@ def test_task_pod_ended_after_main_keeps_cause_of_main(phase: str, late: dict[st
     pod = make_ended(phase=phase, state=terminated(3), **late)
     task = fold([make_job(end="Failed")], [pod])
     assert (task.state, task.note, task.kept) == (State.FAILED, "node-0: exit code 3", ())
-    job, pod = make_job(end="Failed"), make_ended(phase=phase, state=terminated(0), **late)
+    job = make_job(end="Failed")
+    pod = make_ended(phase=phase, state=terminated(0), **late)
     job["metadata"]["annotations"][names.MAIN_ENDED] = "2026-01-01T00:05:00Z"
     for pods in ([pod], []):
         task = fold([job], pods)
@@ -494,7 +496,8 @@ def test_task_pod_ended_after_main_keeps_cause_of_main(phase: str, late: dict[st
 
 def test_task_that_is_late_fails_in_the_words_of_its_job_while_its_pod_is_deleted() -> None:
     """The kubelet has ended the pod, and deletes it without a grace period."""
-    job, pod = make_job(end="Failed"), make_pod(phase="Failed", state=terminated(143))
+    job = make_job(end="Failed")
+    pod = make_pod(phase="Failed", state=terminated(143))
     job["status"]["conditions"][-1]["reason"] = "DeadlineExceeded"
     job["metadata"]["annotations"][names.MAX_DURATION] = "3s"
     pod["metadata"] |= {
@@ -523,7 +526,8 @@ def held_pod(message: str, state: Json) -> Json:
 
 
 def test_status_of_held_container_is_failed_until_its_end() -> None:
-    jobs, message = [make_job(0, 2), make_job(1, 2)], "held 1767227400 7 run\n"
+    jobs = [make_job(0, 2), make_job(1, 2)]
+    message = "held 1767227400 7 run\n"
     task = fold(jobs, [make_pod(0, state=RUNNING), held_pod(message, RUNNING)])
     node = task.nodes[1]
     assert (task.state, node.state, node.exit_code) == (State.FAILED, State.FAILED, 7)

@@ -137,7 +137,8 @@ def test_queued_node_waits_until_it_is_admitted() -> None:
 def test_restarted_node_has_its_latest_attempt() -> None:
     job = make_job()
     job["spec"] = {"backoffLimit": 3}
-    first, second = make_pod(phase="Failed"), pod_of()
+    first = make_pod(phase="Failed")
+    second = pod_of()
     second["metadata"] |= {"name": "second", "uid": "uid-second", "creationTimestamp": at(0, 30)}
     (task,) = status.tasks([job], [first, second])
     snapshot = TaskSnapshot(ID, "default", {"Job": (job,), "Pod": (first, second)}, task=task)
@@ -158,7 +159,8 @@ def test_restarted_node_has_its_latest_attempt() -> None:
 def test_setup_is_what_the_completed_pod_tells_within_its_time(
     begun: str, ended: str, expected: list[str]
 ) -> None:
-    pod, times = pod_of(), [age.parse(begun), age.parse(ended)]
+    pod = pod_of()
+    times = [age.parse(begun), age.parse(ended)]
     end = nodes.container(pod)["state"]["terminated"]
     seconds = [f"{time.timestamp():.0f}" for time in times if time]
     end["message"] = f"setup {' '.join(seconds)}\n"
@@ -184,7 +186,8 @@ def test_json_has_times_in_utc() -> None:
 def test_summary_names_the_phases_of_the_node_that_ended_last() -> None:
     pod = pod_of()
     events = event("Pulling", 1, pod), event("Pulled", 2, pod)
-    last, first = timeline_of(pod, *events), timeline_of(pod_of(ended=4))
+    last = timeline_of(pod, *events)
+    first = timeline_of(pod_of(ended=4))
     task = timeline.TaskTimeline(ID, "train", "completed", (first, last))
     assert (
         task.summary == "completed in 9m00s: queued 1m00s, starting 1m00s, image 1m00s, run 6m00s"

@@ -68,7 +68,8 @@ def test_pod_awaiting_upload_has_startup_probe_unless_user_sets_one() -> None:
     plan = make(a=10)
     assert (plan.pod_annotations, plan.checks) == ({}, ())
     files, archives = make_files(a=5 * MAX_BYTES)
-    task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
+    task = replace(make_task(), files=files)
+    facts = replace(FACTS, archives=archives)
     plan = make_plan(task, facts)
     assert plan.pod_annotations == {names.AWAITS_UPLOAD: "true"}
     assert [check.name for check in plan.checks] == ["startupProbe"]
@@ -86,7 +87,8 @@ def test_file_transfer_too_large_files_are_streamed() -> None:
 
 def test_file_transfer_same_files_have_same_name_per_user() -> None:
     files, archives = make_files(a=10)
-    task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
+    task = replace(make_task(), files=files)
+    facts = replace(FACTS, archives=archives)
     (name,) = {one.name for one in make_plan(task, facts).file_transfer.config_maps}
     other = replace(make_task(nodes=3), name="other", files=files)
     assert {one.name for one in make_plan(other, facts).file_transfer.config_maps} == {name}

@@ -300,7 +300,8 @@ def test_plan_tolerates_taints_of_spot_nodes() -> None:
 
 
 def test_candidates_of_other_contexts_are_dropped() -> None:
-    here, there = Resources("1", context="here"), Resources("2", context="there")
+    here = Resources("1", context="here")
+    there = Resources("2", context="there")
     task = Task(resources=there, choices=(here, Resources("1"), Resources("3")), run="true")
     kept = without_other_contexts(task, "here")
     assert kept.candidates == (Resources("1"), Resources("3")), "duplicates are dropped"

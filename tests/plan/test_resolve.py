@@ -83,15 +83,19 @@ def test_plan_too_large_script_is_user_error() -> None:
 
 def expand(text: str) -> str:
     """Expand a value as Kubernetes does (third_party/forked/golang/expansion)."""
-    out, at = "", 0
+    out = ""
+    at = 0
     while at < len(text):
         following = text[at + 1 : at + 2]
         if text[at] == "$" and following == "$":
-            out, at = out + "$", at + 2
+            out = out + "$"
+            at = at + 2
         elif text[at] == "$" and following == "(" and ")" in text[at:]:
-            out, at = out + "EXPANDED", text.index(")", at) + 1
+            out = out + "EXPANDED"
+            at = text.index(")", at) + 1
         else:
-            out, at = out + text[at], at + 1
+            out = out + text[at]
+            at = at + 1
     return out
 
 

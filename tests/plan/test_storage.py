@@ -130,7 +130,8 @@ def test_storage_rwop_volume_with_two_nodes_is_refused() -> None:
 
 def test_storage_missing_volumes_are_those_of_unknown_names() -> None:
     mounts = VolumeMount("/a", "nothing"), VolumeMount("/b", "v")
-    task, facts = replace(make_task(), volumes=mounts), replace(FACTS, pvcs={"v": POD})
+    task = replace(make_task(), volumes=mounts)
+    facts = replace(FACTS, pvcs={"v": POD})
     assert list(storage.missing(task, facts)) == [mounts[0]]
     assert list(storage.missing(task, replace(facts, pvcs=None))) == []
 

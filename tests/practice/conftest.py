@@ -15,7 +15,8 @@ from tests.practice.world import World, settle
 @pytest.fixture(scope="session")
 def both(practice_cluster: Cluster, real_cluster: Cluster) -> tuple[Cluster, Cluster]:
     """The real cluster, and the practice one; skips where the real one is of another version."""
-    practice_version, real_version = _minor(practice_cluster), _minor(real_cluster)
+    practice_version = _minor(practice_cluster)
+    real_version = _minor(real_cluster)
     if practice_version != real_version:
         pytest.skip(
             f"the real cluster is of {real_version}, the practice cluster of {practice_version}"

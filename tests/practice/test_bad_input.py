@@ -19,7 +19,8 @@ LOG = "/api/v1/namespaces/{ns}/pods/a/log"
 NAMED = b'{"metadata":{"name":"a"}}'
 RELABELED = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"of":"x"}}}'
 JSON = "application/json"
-MERGE, STEPS = "application/merge-patch+json", "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STEPS = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 REASONS = {
     400: "BadRequest",

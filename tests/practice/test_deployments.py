@@ -9,7 +9,8 @@ from tests.practice.world import NS, World, settle
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
-DEPLOYMENTS, SETS = "deployments.apps", "replicasets.apps"
+DEPLOYMENTS = "deployments.apps"
+SETS = "replicasets.apps"
 KEY = (NS, "web")
 
 

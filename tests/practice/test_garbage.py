@@ -51,7 +51,8 @@ async def test_delete_background_deletes_dependents(w: World) -> None:
 
 
 async def test_delete_owner_keeps_dependents_with_other_owner(w: World) -> None:
-    a, b = make(w, "a"), make(w, "b")
+    a = make(w, "a")
+    b = make(w, "b")
     make(w, "c", **owned(a, b))
     w.api.delete(MAPS, (NS, "a"))
     await settle()

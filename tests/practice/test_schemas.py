@@ -10,7 +10,8 @@ from tests.practice.schemas import of_server
 
 def test_schemas_equal_real_cluster(both: tuple[Cluster, Cluster]) -> None:
     session = Session.connect(Connection(kubeconfig=str(both[0].kubeconfig)))
-    real, kept = of_server(session), schemas.definitions()
+    real = of_server(session)
+    kept = schemas.definitions()
     assert sorted(real) == sorted(kept)
     for name, schema in real.items():
         assert json.dumps(kept[name], sort_keys=True) == json.dumps(schema, sort_keys=True), (

@@ -35,7 +35,8 @@ def serving() -> Iterator[GraphSource]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    source.port, source.listener = server.server_port, server
+    source.port = server.server_port
+    source.listener = server
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

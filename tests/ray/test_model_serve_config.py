@@ -56,7 +56,8 @@ def test_serve_config_changed_option_keeps_arguments() -> None:
     changed = make_graph()
     changed.deployments[1].replicas = 5
     changed.deployments[0].user_config_json = '{"factor": 4}'
-    before, after = make_config(), make_config(changed.SerializeToString())
+    before = make_config()
+    after = make_config(changed.SerializeToString())
     assert before != after
     assert [item["args"] for item in before["applications"]] == [
         item["args"] for item in after["applications"]

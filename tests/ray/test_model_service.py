@@ -153,7 +153,9 @@ def effects(**edits: Any) -> list[str]:
 
 GROUP = "rayClusterConfig__workerGroupSpecs__0__"
 HEAD = "rayClusterConfig__headGroupSpec__template__spec__"
-NEW, SAME, NONE = str(Effect.NEW_CLUSTER), str(Effect.IN_PLACE), str(Effect.IGNORED)
+NEW = str(Effect.NEW_CLUSTER)
+SAME = str(Effect.IN_PLACE)
+NONE = str(Effect.IGNORED)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,8 @@ def test_classify_appended_worker_group_is_in_place() -> None:
 
 
 def test_describe_names_fields_and_note() -> None:
-    before, after = make_spec(), make_spec()
+    before = make_spec()
+    after = make_spec()
     after["rayClusterConfig"]["rayVersion"] = "2.51.0"
     assert service.describe(service.classify(before, after)) == (
         "new RayCluster: spec.rayClusterConfig.rayVersion"

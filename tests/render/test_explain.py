@@ -42,7 +42,8 @@ ORIGIN = re.compile(r"task\.yaml:(\d+):(\d+) (\S+)")
 
 
 def rendered(document: Document, explain: bool, settings: Settings | None = None) -> Manifests:
-    settings, task = settings or Settings(), task_of(document)
+    settings = settings or Settings()
+    task = task_of(document)
     plan = manifests.redact(make_plan(task, FACTS, settings))
     if explain:
         plan = with_origins(
@@ -111,7 +112,8 @@ def test_explain_comments_do_not_change_objects(value: str, label: str, script: 
     document = make_document(
         run=f"echo\n{script}", envs={"A": value}, resources={"labels": {"a": label}}
     )
-    plain, told = rendered(document, False), rendered(document, True)
+    plain = rendered(document, False)
+    told = rendered(document, True)
     assert [each.object for each in told.all] == [each.object for each in plain.all]
 
 
@@ -124,6 +126,7 @@ def test_explain_examples_have_unchanged_objects(file: Path) -> None:
         missing = None in [*task.envs.values(), *task.secrets.values()]
         if document.is_header or missing or task.files:
             continue
-        plain, told = rendered(document, False), rendered(document, True)
+        plain = rendered(document, False)
+        told = rendered(document, True)
         assert [each.object for each in told.all] == [each.object for each in plain.all]
         assert manifests.as_yaml(told.all) == manifests.as_yaml(rendered(document, True).all)

@@ -194,7 +194,8 @@ def test_render_kubernetes_config_becomes_metadata_and_pod_fields() -> None:
     )
     (job,) = manifests.render(make_plan(Task(run="true", kubernetes=asked))).workload
     assert job.object["spec"]["suspend"] is True
-    metadata, pod = job.object["metadata"], job.object["spec"]["template"]
+    metadata = job.object["metadata"]
+    pod = job.object["spec"]["template"]
     assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "q"
     assert "kueue.x-k8s.io/queue-name" not in pod["metadata"]["labels"]
     assert metadata["annotations"]["c"] == pod["metadata"]["annotations"]["c"] == "d"

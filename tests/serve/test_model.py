@@ -134,7 +134,8 @@ def test_unready_replica_shows_what_its_probe_says() -> None:
 def test_pod_that_is_deleted_is_terminating_and_no_failure(state: Json) -> None:
     leaving = pod("web-a", 1, state=state)
     leaving["metadata"]["deletionTimestamp"] = CREATED
-    about, message = {"name": "web-a"}, "Readiness probe failed: connection refused"
+    about = {"name": "web-a"}
+    message = "Readiness probe failed: connection refused"
     event = {"involvedObject": about, "reason": "Unhealthy", "type": "Warning", "message": message}
     pods = leaving, pod("web-b", 2)
     web = status_of(ServiceObjects(deployment(), SETS, pods, events=(event,)))
@@ -147,7 +148,8 @@ def of_pod(reason: str, message: str, at: str) -> Json:
     return {"involvedObject": about, "reason": reason, "message": message, "lastTimestamp": at}
 
 
-AT_START, AT_END = "2026-01-01T00:00:30Z", "2026-01-01T00:05:00Z"
+AT_START = "2026-01-01T00:00:30Z"
+AT_END = "2026-01-01T00:05:00Z"
 REFUSED = 'Get "http://10.1.2.3:80/": dial tcp 10.1.2.3:80: connect: connection refused'
 NOT_READY = "not ready within initial_delay_seconds: 10: connection refused; last lines: loading"
 NOT_ALIVE = "restarted: its probe failed for longer than consecutive_failure_threshold_timeout: 30"

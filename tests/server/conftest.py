@@ -24,7 +24,8 @@ from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
 
 SECRET = "the-servers-own-token"
-ALICE, BOB = "alice-token", "bob-token"
+ALICE = "alice-token"
+BOB = "bob-token"
 
 HELLO = {"name": "hello", "run": "echo hello"}
 

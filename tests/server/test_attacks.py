@@ -216,7 +216,8 @@ def test_client_that_reads_nothing_is_disconnected(
 ) -> None:
     monkeypatch.setattr(connection, "STALL_SECONDS", 0.3)
     monkeypatch.setattr(connection, "_CHECK_SECONDS", 0.05)
-    closed, original = threading.Event(), connection.Connection.connection_lost
+    closed = threading.Event()
+    original = connection.Connection.connection_lost
 
     def connection_lost(self: connection.Connection, error: Exception | None) -> None:
         original(self, error)
@@ -231,7 +232,9 @@ def test_client_that_reads_nothing_is_disconnected(
 def test_slow_reviews_of_new_tokens_delay_no_known_caller(
     config: Config, cluster: FakeCluster
 ) -> None:
-    known, reviewing, stop = head("GET", "/whoami"), threading.Event(), threading.Event()
+    known = head("GET", "/whoami")
+    reviewing = threading.Event()
+    stop = threading.Event()
 
     def wait() -> None:
         reviewing.set()

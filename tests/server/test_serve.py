@@ -27,7 +27,9 @@ def test_certificate_is_loaded_again_when_it_changes(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve, "_RELOAD_SECONDS", 0.05)
-    authority, notes, urls = Authority(), list[str](), list[str]()
+    authority = Authority()
+    notes = list[str]()
+    urls = list[str]()
     issue(authority, "before", tmp_path)
     listener = Listener("127.0.0.1", 0, str(tmp_path / "cert"), str(tmp_path / "key"))
     thread = threading.Thread(

@@ -69,7 +69,8 @@ def test_show_returns_specified_fields(alice: TestClient, cluster: FakeCluster) 
 
 def test_list_pages_newest_first_without_gaps(alice: TestClient) -> None:
     ids = {submitted(alice) for _ in range(5)}
-    pages, cursor = [], None
+    pages = []
+    cursor = None
     while True:
         query = {"limit": "2"} | ({"cursor": cursor} if cursor else {})
         page = alice.get("/tasks", params=query).json()
@@ -110,7 +111,8 @@ def test_list_with_foreign_cursor_is_refused(alice: TestClient, cursor: str) -> 
 
 
 def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
-    alice, bob = client(bearer(ALICE)), client(bearer(BOB))
+    alice = client(bearer(ALICE))
+    bob = client(bearer(BOB))
     task_id = submitted(alice)
     assert bob.get("/tasks").json()["tasks"] == []
     for method, path in (
@@ -187,7 +189,8 @@ def test_stop_task_with_finalizer_is_accepted_and_names_it(
 
 def test_idempotency_key_submits_once_per_user(client: Client, cluster: FakeCluster) -> None:
     key = {"Idempotency-Key": "run 7"}
-    alice, bob = client(bearer(ALICE)), client(bearer(BOB))
+    alice = client(bearer(ALICE))
+    bob = client(bearer(BOB))
     first = alice.post("/tasks/submit", json=HELLO, headers=key).json()
     second = alice.post("/tasks/submit", json=HELLO, headers=key).json()
     assert (first["status"], second["status"]) == ("submitted", "unchanged")
@@ -407,7 +410,10 @@ def test_manifests_larger_than_the_limit_are_refused_while_they_are_rendered(
 
 
 def test_render_waits_while_others_render(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    running, most, lock, pair = 0, 0, threading.Lock(), threading.Barrier(2, timeout=60)
+    running = 0
+    most = 0
+    lock = threading.Lock()
+    pair = threading.Barrier(2, timeout=60)
     original = rendering.render_files
 
     def counted(*arguments: Any) -> Manifests:

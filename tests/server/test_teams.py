@@ -43,7 +43,8 @@ def test_stage_of_a_pipeline_is_resumed_when_it_is_due(
     alice: TestClient, cluster: FakeCluster
 ) -> None:
     submitted = alice.post("/tasks/submit", content=PIPELINE, headers=YAML).json()
-    pipeline_id, (first, second) = submitted["pipeline_id"], submitted["task_ids"]
+    pipeline_id = submitted["pipeline_id"]
+    (first, second) = submitted["task_ids"]
     assert "--continue" in " ".join(submitted["notes"])
     (listed,) = alice.get("/tasks", params={"limit": 1}).json()["pipelines"]
     assert [task["task_id"] for task in listed["tasks"]] == [first, second]

@@ -30,7 +30,8 @@ class Prometheus(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.asked: list[dict[str, str]] = []
         self.headers: list[dict[str, str]] = []
-        self.status, self.body = 200, b""
+        self.status = 200
+        self.body = b""
         self.find: Callable[[dict[str, str]], bytes] = lambda form: self.body
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -100,7 +101,9 @@ def test_history_has_series_of_the_pods_of_the_task_only(
 ) -> None:
     server.answer()
     history = usage(alice, task)["history"]
-    start, step, pod = history["start"], history["step"], f"hello-{task}-0"
+    start = history["start"]
+    step = history["step"]
+    pod = f"hello-{task}-0"
     (asked,) = server.asked
     assert (int(asked["start"]), int(asked["step"])) == (start, step) and step == 15
     assert 600 <= int(asked["end"]) - start < 615, "not before the task"
@@ -157,7 +160,8 @@ def test_values_that_are_no_numbers_and_times_outside_are_left_out(
 ) -> None:
     server.answer()
     history = usage(alice, task)["history"]
-    start, pod = history["start"], f"hello-{task}-0"
+    start = history["start"]
+    pod = f"hello-{task}-0"
     words = ["NaN", "+Inf", "-Inf", "", "<script>", "1e999", "1e308"]
     values: list[list[Any]] = [[start + 15 * at, word] for at, word in enumerate(words)]
     values += [[-1e300, "1"], [1e300, "1"], [start - 16, "1"], [start + 10**6, "1"]]

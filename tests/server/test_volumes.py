@@ -33,7 +33,8 @@ def test_volume_lifecycle_returns_specified_fields(alice: TestClient, cluster: F
 
 
 def test_volume_of_other_user_is_not_found(client: Client) -> None:
-    alice, bob = client(bearer(ALICE)), client(bearer(BOB))
+    alice = client(bearer(ALICE))
+    bob = client(bearer(BOB))
     volume_id = alice.post("/volumes/create", json=DATA).json()["volume_id"]
     assert bob.get("/volumes").json()["volumes"] == []
     assert bob.get(f"/volumes/{volume_id}").status_code == 404

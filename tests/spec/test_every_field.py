@@ -81,7 +81,8 @@ class Case:
 
 def resolved(file: str, node: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
     """Follow a reference; prefer examples next to it."""
-    followed, examples = "", node.get("examples")
+    followed = ""
+    examples = node.get("examples")
     while "$ref" in node:
         followed = f"{file} {node['$ref']}"
         target, _, pointer = node["$ref"].partition("#")
@@ -152,7 +153,8 @@ RIGHT = [case for case in ALL if is_valid(case.data)]
 
 def test_language_cases_cover_most_fields() -> None:
     assert len(RIGHT) > 250
-    paths, tried = {case.path for case in ALL}, {case.path for case in RIGHT}
+    paths = {case.path for case in ALL}
+    tried = {case.path for case in RIGHT}
     assert len(tried) > 0.8 * len(paths), sorted(map(str, paths - tried))
 
 

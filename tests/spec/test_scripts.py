@@ -15,7 +15,8 @@ def unnoticed(script: str, field: str = "run") -> tuple[str, str] | None:
     return (script[finding[0] :].partition("\n")[0], finding[2]) if finding else None
 
 
-ERREXIT, PIPEFAIL = "start the script with `set -e`", "start the script with `set -eo pipefail`"
+ERREXIT = "start the script with `set -e`"
+PIPEFAIL = "start the script with `set -eo pipefail`"
 WAIT = "add `wait $!` at the end"
 
 UNNOTICED = [

@@ -31,10 +31,12 @@ def properties(file: str, node: Any, path: Path, seen: tuple[str, ...] = ()) -> 
     if "$ref" in node:
         reference = node["$ref"]
         target, _, pointer = reference.partition("#")
-        file, key = target or file, f"{file}{reference}"
+        key = f"{file}{reference}"
+        file = target or file
         if key in seen:
             return found
-        node, seen = schemas[file], (*seen, key)
+        node = schemas[file]
+        seen = (*seen, key)
         for step in pointer.strip("/").split("/") if pointer else []:
             node = node[step]
     for name, below in node.get("properties", {}).items():
@@ -149,7 +151,8 @@ def test_service_or_pool_is_refused_unless_as_task(text: str) -> None:
 
 
 def test_as_task_converts_service_and_pool() -> None:
-    (service,), (pool,) = read(SERVICE), read(POOL)
+    (service,) = read(SERVICE)
+    (pool,) = read(POOL)
     assert task_of(as_task(service)[0]).envs == {"SKYPILOT_SERVE_REPLICA_ID": "1"}
     idle, notes = as_task(pool)
     assert task_of(idle).run == ":\n"

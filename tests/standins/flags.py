@@ -98,7 +98,8 @@ def check(words: list[str]) -> list[str]:
     )
     if not program:
         raise SystemExit(f"unknown command: {' '.join(words[:3])}")
-    rest, others = words[len(program.split()) :], list[str]()
+    rest = words[len(program.split()) :]
+    others = list[str]()
     while rest:
         word = rest.pop(0)
         name, equals, _ = word[2:].partition("=")

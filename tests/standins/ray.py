@@ -10,7 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-HOME, IP = Path.home(), os.environ["POD_IP"]
+HOME = Path.home()
+IP = os.environ["POD_IP"]
 PROCESSES = HOME / "processes"
 SERVER = """
 import socket, sys

@@ -17,7 +17,9 @@ class Pod:
     """A folder that simulates a pod with some programs."""
 
     def __init__(self, root: Path, *tools: str) -> None:
-        self.room, self.place, self.bin = root / "room", root / "a place", root / "bin"
+        self.room = root / "room"
+        self.place = root / "a place"
+        self.bin = root / "bin"
         for folder in (self.room, self.place, self.bin):
             folder.mkdir()
         for tool in (*BASIC, *tools):
@@ -42,7 +44,8 @@ class Pod:
 
     @property
     def environment(self) -> dict[str, str]:
-        path, room = str(self.bin), str(self.room)
+        path = str(self.bin)
+        room = str(self.room)
         return {"PATH": path, "KUBECTL_SKY_FILES": room, "POD_IP": "10.0.0.1"} | self.variables
 
     def unpack(self, data: bytes) -> subprocess.CompletedProcess[bytes]:
@@ -59,6 +62,7 @@ def packed() -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as made:
         info = tarfile.TarInfo("x y")
-        info.size, info.mode = 5, 0o751
+        info.size = 5
+        info.mode = 0o751
         made.addfile(info, io.BytesIO(b"hello"))
     return out.getvalue()

@@ -57,7 +57,8 @@ def test_archive_keeps_modes_links_and_empty_folders(tmp_path: Path) -> None:
 
 
 def test_archive_of_same_files_is_identical(tmp_path: Path) -> None:
-    first, second = fill(tmp_path / "one"), fill(tmp_path / "other")
+    first = fill(tmp_path / "one")
+    second = fill(tmp_path / "other")
     for path in second.rglob("*"):
         os.utime(path, (1, 1), follow_symlinks=False)
     assert pack(Source(first), KEEP) == pack(Source(second), KEEP)
@@ -77,7 +78,8 @@ NAMES = st.binary(min_size=1, max_size=120).filter(
 def test_archive_random_names_and_content_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, files: dict[bytes, bytes]
 ) -> None:
-    root, back = tmp_path_factory.mktemp("there"), tmp_path_factory.mktemp("back")
+    root = tmp_path_factory.mktemp("there")
+    back = tmp_path_factory.mktemp("back")
     for name, content in files.items():
         (root / os.fsdecode(name)).write_bytes(content)
     data = b"".join(chunks(Source(root)))
@@ -297,7 +299,8 @@ def test_archive_large_file_uses_bounded_memory(tmp_path: Path) -> None:
 
 def test_copy_blocks_equal_packed_archive(tmp_path: Path) -> None:
     source = Source(fill(tmp_path))
-    packed, sizes = pack(source, KEEP), list[int]()
+    packed = pack(source, KEEP)
+    sizes = list[int]()
     copy = delivery.Copy(source, packed.digest)
     data = b"".join(copy.blocks(sizes.append))
     (tmp_path / "late").write_text("x")

@@ -161,7 +161,8 @@ def test_archive_cache_excludes_credentials(tmp_path: Path, code: Path) -> None:
     )
 )
 def test_archive_cache_random_content_is_ignored(tmp_path: Path, text: bytes) -> None:
-    folder, cache = tmp_path / "file", tmp_path / "cache"
+    folder = tmp_path / "file"
+    cache = tmp_path / "cache"
     folder.write_text("x")
     found = Source(folder)
     made = pack(found, MAX_TOTAL_BYTES)
@@ -174,7 +175,9 @@ def test_archive_cache_random_content_is_ignored(tmp_path: Path, text: bytes) ->
 def test_archive_cache_prunes_oldest_first(
     tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache, made, snapshot = Cache(Folder(tmp_path / "cache")), fresh(code), Snapshot()
+    cache = Cache(Folder(tmp_path / "cache"))
+    made = fresh(code)
+    snapshot = Snapshot()
     sources = [Source(code, name) for name in "abcd"]
     monkeypatch.setattr(archive_cache, "MAX_ARCHIVES", 3)
     for number, source in enumerate(sources[:3]):

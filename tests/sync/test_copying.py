@@ -14,7 +14,8 @@ from kubectl_sky.sync.extract import extract
 
 
 def test_packed_folder_extracted_is_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, notes = tmp_path / "from", list[str]()
+    source = tmp_path / "from"
+    notes = list[str]()
     (source / "deep" / "empty").mkdir(parents=True)
     (source / "a b\n☃").write_bytes(os.urandom(70_000))
     (source / ("n" * 200)).write_text("long")

@@ -125,7 +125,8 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-    address, key = f"127.0.0.1:{port}", "AKID,s3cr3tk3y"
+    address = f"127.0.0.1:{port}"
+    key = "AKID,s3cr3tk3y"
     serve = [str(program), "--config", "", "serve", "s3", "--addr", address, "--auth-key", key]
     server = subprocess.Popen([*serve, str(tmp_path / "store")], stderr=subprocess.DEVNULL)
     eventually(lambda: _listens(port))

@@ -83,7 +83,8 @@ def test_unpack_without_tar_and_python_fails_with_message(tmp_path: Path) -> Non
 def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> None:
     """The second upload waits for the first, and takes over if it breaks off."""
     pod = Pod(tmp_path, "tar", "gzip")
-    first, second = pod.start(), pod.start()
+    first = pod.start()
+    second = pod.start()
     assert first.stdout
     assert second.stdout
     pod.want()

@@ -18,7 +18,8 @@ from kubectl_sky.words import owners
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.fake_cluster import FakeCluster
 
-NARROW, WIDE = (60, 20), (120, 40)
+NARROW = (60, 20)
+WIDE = (120, 40)
 _KEYS = {"/": "slash", ":": "colon", "?": "question_mark", "\r": "enter"}
 _SECONDS = 60.0  # until a test gives up
 

@@ -14,7 +14,8 @@ from tests.actions.drafts import FACTS, drafted
 
 Json = dict[str, Any]
 
-ALPHA, BETA = "scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"
+ALPHA = "scheduling.k8s.io/v1alpha2"
+BETA = "scheduling.k8s.io/v1beta1"
 NATIVE = replace(FACTS, gangs=Gangs(BETA, topology=True), context="real")
 WITHOUT = replace(FACTS, gangs=Gangs(), context="real")
 TEXT = "name: train\nnum_nodes: 4\nrun: x\nconfig: {kubectl_sky: {OWN}, kubernetes: {POD}}\n"
@@ -45,7 +46,8 @@ def test_gang_where_served_is_default_of_several_nodes(
 ) -> None:
     facts = replace(NATIVE, gangs=Gangs(version))
     decision, objects = decided(tmp_path, facts, backend=backend)
-    group, name = group_of(objects), f"train-{decision.plans[0].id}"
+    group = group_of(objects)
+    name = f"train-{decision.plans[0].id}"
     assert group and group["apiVersion"] == version
     assert group["metadata"]["name"] == name
     assert group["metadata"]["labels"]["task-id"] == decision.plans[0].id

@@ -41,7 +41,8 @@ def plan_of(backend: str) -> Plan:
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_backend_hostile_text_stays_value(name: str) -> None:
-    plan, backend = plan_of(name), registry.BACKENDS[name]
+    plan = plan_of(name)
+    backend = registry.BACKENDS[name]
     for manifest in manifests.render(plan).workload:
         assert manifest.object["kind"] == backend.kind.kind
         assert manifest.object["metadata"]["annotations"][names.ORIGINAL_NAME] == plan.title

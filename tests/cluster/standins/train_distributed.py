@@ -5,7 +5,8 @@ import socket
 import sys
 import time
 
-rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+rank = int(os.environ["RANK"])
+world = int(os.environ["WORLD_SIZE"])
 address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if rank == 0:
     server = socket.create_server(("", address[1]), backlog=world)
