@@ -34,6 +34,7 @@ GENERATED = {
     "kubectl_sky/cli/skypilot.py": "reference/skypilot-commands.md",
     "kubectl_sky/spec/danger_fields.py": "reference/dangers.md",
     "kubectl_sky/errors.py": "reference/exit-codes.md",
+    "kubectl_sky/submitting/overrides.py": "reference/task-flags.md",
     "kubectl_sky/spec/variables.py": "reference/environment.md",
     "kubectl_sky/observe/verdict.py": "reference/findings.md",
 }

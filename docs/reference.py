@@ -1,17 +1,23 @@
 """Generate the reference pages of the site from schemas, errors, rules and names."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from kubectl_sky import errors
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.spec import explain
 from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.submitting.overrides import FLAGS, Flag
 
 _FIELDS_INTRO = """\
 All fields of a [task file](../task-file.md), as `kubectl sky explain FIELD` prints them.
 `*` stands for any name.
 Fields of `config.kubernetes.pod_config` are those of a Pod: see `kubectl explain pod`.
+"""
+_FLAGS_INTRO = """\
+Flags of `kubectl sky submit`, and of other commands that read or write a task, the argument of
+`Task.override` in [Python](../python-api.md), and the field of the [task file](../task-file.md)
+that they set.
 """
 _SETTINGS_INTRO = """\
 All fields of `settings.yaml`, as `kubectl sky explain settings.NAME` prints them.
@@ -109,6 +115,7 @@ def pages() -> Mapping[str, str]:
     """Return the text of each page, by its path in the site."""
     return {
         "reference/task-fields.md": "\n".join(_task_fields()),
+        "reference/task-flags.md": "\n".join(task_flags(FLAGS)),
         "reference/settings.md": "\n".join(_settings()),
         "reference/environment.md": "\n".join(_environment()),
         "reference/exit-codes.md": "\n".join(_exit_codes()),
@@ -125,6 +132,16 @@ def _task_fields() -> Iterator[str]:
     yield "## Volume files\n"
     yield "A file for [`volumes apply`](../task-file.md#volumes).\n"
     yield from _fields("volume", 3)
+
+
+def task_flags(flags: Sequence[Flag]) -> Iterator[str]:
+    """Yield the lines of the page of flags."""
+    yield f"# Flags of a task\n\n{_FLAGS_INTRO}"
+    yield "| flag | Python | field | |\n|---|---|---|---|"
+    for flag in flags:
+        names = ", ".join(f"`{name}`" for name in (flag.option, flag.alias) if name)
+        field = f"`{flag.field}`" if flag.field else ""
+        yield f"| {names} | `{flag.argument or flag.name}` | {field} | {flag.help} |"
 
 
 def _settings() -> Iterator[str]:

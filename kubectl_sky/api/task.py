@@ -11,12 +11,13 @@ from typing import Any, Self, TypedDict, Unpack
 import yaml
 from msgspec.structs import replace
 
+from kubectl_sky.api.changes import Changes
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.load import MAX_BYTES
 from kubectl_sky.submitting import render, taskfile, validate
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import FLAGS, Overrides, Texts
 from kubectl_sky.submitting.taskfile import Source
 from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import bounded
@@ -42,39 +43,6 @@ class TaskFields(TypedDict, total=False):
     pool: Mapping[str, Any]
     event_callback: str
     config: Mapping[str, Any]
-
-
-class Changes(TypedDict, total=False):
-    """What `Task.override` changes: the flags of `kubectl sky submit`, with their meaning."""
-
-    id: str
-    name: str
-    workdir: str
-    env: Mapping[str, str]
-    secret: Mapping[str, str]
-    num_nodes: int
-    gang: str
-    max_duration: str
-    exclude_nodes: Sequence[str]
-    cpus: str
-    memory: str
-    gpus: str
-    image: str
-    backend: str
-    queue: str
-    ports: Sequence[str]
-    expose: str
-    array: str
-    bucket_mode: str
-    templates: str
-    as_task: bool
-    infra: str
-    use_spot: bool
-    disk_size: str
-    priority: str
-    git_url: str
-    git_ref: str
-    hold: str
 
 
 @dataclass(frozen=True)
@@ -179,23 +147,8 @@ class Task:
         Raises UserError for a name that no variable can have, for a variable without a value, and
         for text that is not UTF-8.
         """
-        values: dict[str, Any] = {
-            name: value if name == "as_task" else _text(value) for name, value in changes.items()
-        }
-        for name in ("env", "secret"):
-            if name in values:
-                values[name] = (*getattr(self._overrides, name), *_variables(name, values[name]))
-        if "ports" in values:
-            value = values["ports"]  # a string is one port, not a sequence of digits
-            values["ports"] = (value,) if isinstance(value, str) else tuple(map(str, value))
-        if "exclude_nodes" in values:
-            values["exclude_nodes"] = tuple(values["exclude_nodes"])
-        if values.get("bucket_mode") not in (None, "mount", "sync", "copy"):
-            message = f'bucket_mode: expected mount, sync or copy, got "{values["bucket_mode"]}"'
-            raise UserError(message)
+        values = dict(_values(changes, self._overrides))
         _check_utf8(values)
-        if "id" in values:
-            values["task_id"] = values.pop("id")
         return self._of(self._text, self.file, replace(self._overrides, **values))
 
     def validate(self) -> Validation:
@@ -224,9 +177,32 @@ class Task:
         return Source(self.file, self._overrides, os.environ, stdin, in_memory=True)
 
 
+def _values(changes: Mapping[str, Any], before: Overrides) -> Iterator[tuple[str, Any]]:
+    """Yield the values of Overrides that the arguments of `Task.override` change."""
+    flags = {flag.argument or flag.name: flag for flag in FLAGS}
+    for argument, value in changes.items():
+        if argument not in flags:
+            similar = get_close_matches(argument, flags, 1)
+            hint = f'; did you mean "{similar[0]}"?' if similar else ""
+            raise TypeError(f'Task.override: unknown argument "{argument}"{hint}')
+
+        flag = flags[argument]
+        if flag.is_map:
+            yield flag.name, (*getattr(before, flag.name), *_variables(argument, value))
+        elif flag.type == Texts:  # a string is one value, not several letters
+            several = [value] if isinstance(value, str | int | os.PathLike) else value
+            yield flag.name, tuple(map(str, several))
+        else:
+            if value is not None and flag.choices and value not in flag.choices:
+                expected = f"{', '.join(flag.choices[:-1])} or {flag.choices[-1]}"
+                raise UserError(f'{argument}: expected {expected}, got "{value}"')
+            yield flag.name, _text(value)
+
+
 def _text(value: object) -> object:
     """Return a number or a path as the text of a flag."""
-    return str(value) if isinstance(value, int | float | os.PathLike) else value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number or isinstance(value, os.PathLike) else value
 
 
 def _variables(name: str, values: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,7 @@ import click
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 
 
 @commands.command("diff", examples=["diff task.yaml", "diff task.yaml --id train001 --gpus A100:8"])

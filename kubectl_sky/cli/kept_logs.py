@@ -46,7 +46,7 @@ class Reader(Struct, frozen=True):
         Raises UserError if the user does not agree to start one.
         """
         from kubectl_sky.submitting import submit
-        from kubectl_sky.submitting.flags import Overrides
+        from kubectl_sky.submitting.overrides import Overrides
         from kubectl_sky.submitting.taskfile import Source
         from kubectl_sky.tasks import find, kept_logs, pipeline, stop
         from kubectl_sky.tasks.ui import Collected

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import Interrupted, UserError
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import FLAGS, Commands, Flag, Overrides, Switch, Texts
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -299,103 +299,33 @@ cluster_all_namespaces = _option_group(
 )
 
 
-as_task = click.option(
-    "--as-task", is_flag=True, help="Run a service or pool as one task, with one replica or worker."
-)
+def task_flag(flag: Flag) -> Option:
+    """Return the option of a flag."""
+    names = [flag.option, *filter(None, [flag.alias]), flag.name]
+    keywords: dict[str, Any] = {"metavar": flag.metavar, "help": flag.help}
+    if flag.type is bool:
+        keywords["is_flag"] = True
+    elif flag.type == Switch:
+        names[0] = f"{flag.option}/{flag.option.replace('--', '--no-')}"
+        keywords["default"] = None
+    elif flag.type == Texts:
+        keywords["multiple"] = True
+    elif flag.choices:
+        keywords["type"] = click.Choice(flag.choices)
+    elif flag.single:
+        keywords |= {"multiple": True, "callback": _single_value}
+    return click.option(*names, **keywords)
 
 
-_NODE_FLAGS: list[Option] = [
-    click.option("--id", "task_id", help="Task id; a repeated submit changes nothing."),
-    click.option("--name", help="Task name (default: that of the file)."),
-    click.option("--workdir", metavar="DIR", help="Local folder to upload to every node."),
-    click.option("--git-url", metavar="URL", help="Git repository to clone as the workdir."),
-    click.option("--git-ref", metavar="REF", help="Branch, tag or commit of that repository."),
-    click.option(
-        "--env",
-        "env",
-        multiple=True,
-        metavar="K=V",
-        help="Environment variable; K alone takes yours.",
-    ),
-    click.option(
-        "--env-file",
-        "env_files",
-        multiple=True,
-        metavar="FILE",
-        help="File with one K=V per line.",
-    ),
-    click.option(
-        "--secret",
-        "secret",
-        multiple=True,
-        metavar="K",
-        help="Secret from your variable K; ps shows K=V.",
-    ),
-    click.option(
-        "--secret-file",
-        "secret_files",
-        multiple=True,
-        metavar="FILE",
-        help="File with one secret K=V per line.",
-    ),
-    click.option("--cpus", help="CPUs per node: 2, 4+, 500m."),
-    click.option("--memory", help="Memory per node: 8 (GiB), 16+, 512Mi."),
-    click.option("--gpus", help="GPUs per node: 1, H100:8."),
-    click.option("--image", "--image-id", "image", metavar="IMAGE", help="Container image."),
-    click.option("--disk-size", metavar="GB", help="Disk per node."),
-    click.option(
-        "--use-spot/--no-use-spot", default=None, help="Run on spot nodes, or do not require them."
-    ),
-    click.option("--priority", metavar="N", help="Priority: -1000 to 1000, or a PriorityClass."),
-    click.option("--infra", metavar="k8s/CONTEXT", help="Context, as `infra` in files."),
-    click.option(
-        "--exclude-node",
-        "exclude_nodes",
-        multiple=True,
-        metavar="NODE",
-        help="Cluster node not to run on.",
-    ),
-    click.option("--queue", help="Queue of Kueue (LocalQueue) or Volcano."),
-    click.option(
-        "--ports",
-        multiple=True,
-        metavar="PORT",
-        help="Ports of rank 0 to publish by a Service: 8080, 8000-8010.",
-    ),
-    click.option(
-        "--expose",
-        metavar="HOW",
-        help="Kind of that Service: clusterip, nodeport, loadbalancer, podip.",
-    ),
-    click.option(
-        "--backend",
-        multiple=True,
-        callback=_single_value,
-        help="Backend: jobs (default), indexed, jobset, mpijob, appwrapper, volcano, or auto.",
-    ),
-    click.option(
-        "--bucket-mode",
-        type=click.Choice(["mount", "sync", "copy"]),
-        help="Mounted buckets: mount (default; sync without a CSI driver), sync or copy.",
-    ),
-    click.option(
-        "--templates", metavar="DIR", help="Folder with templates that replace the built-in ones."
-    ),
-]
-_TASK_FLAGS: list[Option] = [
-    click.option("--num-nodes", metavar="N", help="Number of nodes."),
-    click.option("--max-duration", metavar="TIME", help="How long it may run: 90m, 10h, 2d."),
-    click.option(
-        "--gang",
-        metavar="WHEN",
-        help="Start all nodes together or none: auto (default), required, off.",
-    ),
-    click.option("--hold", metavar="TIME", help="Hold failed containers for exec: 30m, 2h."),
-    click.option("--array", metavar="N-M[%P]", help="One task per number: 0-99; %P: P at a time."),
-]
-node = _option_group(_NODE_FLAGS, "overrides", Overrides)  # of a single node, which stays
-new_task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], "overrides", Overrides)
-task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS, as_task], "overrides", Overrides)
+def _task_flags(commands: Commands) -> Option:
+    flags = [task_flag(flag) for flag in FLAGS if flag.commands <= commands]
+    return _option_group(flags, "overrides", Overrides)
+
+
+(as_task,) = [task_flag(flag) for flag in FLAGS if flag.name == "as_task"]
+node = _task_flags(Commands.ANY)
+new_task = _task_flags(Commands.NEW_TASK)
+task = _task_flags(Commands.TASK_FILE)
 
 
 _TEMPLATES = (output_of.JSONPATH, output_of.COLUMNS)

@@ -10,7 +10,7 @@ import click
 from kubectl_sky.cli import commands, options, submits
 from kubectl_sky.cli.submit import Results, print_task_file, request
 from kubectl_sky.errors import UserError
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.words.bounded import is_utf8
 
 _NO_FILE = "<run>"  # the file name in messages on a task that has no file

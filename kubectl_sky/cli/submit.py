@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubectl_sky.cli import commands, options, output, submits
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.tasks.ui import Collected
 
 if TYPE_CHECKING:

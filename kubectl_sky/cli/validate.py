@@ -135,7 +135,7 @@ class _Live(Struct, frozen=True):
 def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _Live:
     from kubectl_sky.submitting import submit
     from kubectl_sky.submitting.diff import refusals
-    from kubectl_sky.submitting.flags import Overrides
+    from kubectl_sky.submitting.overrides import Overrides
     from kubectl_sky.submitting.taskfile import Source
     from kubectl_sky.tasks.ui import Collected
 

@@ -14,7 +14,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.exec import enter
 from kubectl_sky.cli.submit import Results, request
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 
 if TYPE_CHECKING:
     from kubectl_sky.observe.status import TaskStatus

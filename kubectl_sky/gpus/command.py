@@ -66,7 +66,7 @@ def _print(machines: Sequence["AcceleratorNode"]) -> None:
 
 
 def _read_tasks(path: str) -> "Sequence[Task]":
-    from kubectl_sky.submitting.flags import Overrides
+    from kubectl_sky.submitting.overrides import Overrides
     from kubectl_sky.submitting.taskfile import Source, prepare
     from kubectl_sky.tasks.ui import UI
 

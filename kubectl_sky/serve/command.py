@@ -11,7 +11,7 @@ from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.submit import Preview, request
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

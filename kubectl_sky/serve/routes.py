@@ -22,7 +22,7 @@ from kubectl_sky.server.files import SERVICE_BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.tasks import TaskFile
 from kubectl_sky.spec.service import Flags
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.submit import Connect, Options
 from kubectl_sky.tasks import deletion
 from kubectl_sky.tasks.ui import UI

@@ -19,7 +19,7 @@ from kubectl_sky.server.identity import AnyCaller, Caller
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.spec.dangers import RiskyField
 from kubectl_sky.submitting import render as rendering
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.taskfile import Source
 from kubectl_sky.submitting.validate import Validation, check
 from kubectl_sky.tasks.ui import Collected

@@ -23,7 +23,7 @@ from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.live import LiveLists
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.submitting import submit as submission
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.tasks import (
     deletion,
     describe,

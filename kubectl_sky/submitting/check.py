@@ -26,7 +26,7 @@ from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import find_valid_part, validate
 from kubectl_sky.spec.variables import list_given_secrets
 from kubectl_sky.submitting import bash, packing
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file

@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec.document import Document
+from kubectl_sky.submitting.overrides import FLAGS, Flag, Overrides
 from kubectl_sky.words import bounded
 from kubectl_sky.words.secret import Secret
 
-_RESET = ("--cpus", "--memory", "--gpus", "--image", "--priority")  # take "none"
+# Flags whose values are added to a field, or change a part of it; --name may change the header.
+_APART = ("name", "git_url", "git_ref", "env", "env_files", "secret", "secret_files")
 # Fields of resources that another one, set by a flag, replaces.
 _REPLACED = {
     "accelerators": ("gpus",),
@@ -22,41 +24,6 @@ _REPLACED = {
     "priority_class": ("priority",),
     "disk_size": ("ephemeral_storage",),
 }
-
-
-class Overrides(Struct, frozen=True):
-    """The values of the flags; None and empty values keep those of the file."""
-
-    task_id: str | None = None
-    name: str | None = None
-    workdir: str | None = None
-    env: tuple[str, ...] = ()
-    env_files: tuple[str, ...] = ()
-    secret: tuple[str, ...] = ()
-    secret_files: tuple[str, ...] = ()
-    num_nodes: str | None = None
-    cpus: str | None = None
-    memory: str | None = None
-    gpus: str | None = None
-    image: str | None = None
-    backend: str | None = None
-    queue: str | None = None
-    ports: tuple[str, ...] = ()
-    expose: str | None = None
-    gang: str | None = None
-    array: str | None = None
-    bucket_mode: str | None = None
-    templates: str | None = None
-    as_task: bool = False
-    infra: str | None = None
-    use_spot: bool | None = None
-    disk_size: str | None = None
-    priority: str | None = None
-    git_url: str | None = None
-    git_ref: str | None = None
-    max_duration: str | None = None
-    exclude_nodes: tuple[str, ...] = ()
-    hold: str | None = None
 
 
 class _Values(Struct, frozen=True):
@@ -80,7 +47,6 @@ def apply_flags(
         secret=tuple(_secrets(variables(overrides.secret, "--secret", environ))),
         secret_files=tuple(_secrets(variable_files(overrides.secret_files, "--secret-file"))),
     )
-    fields = _fields(overrides)
     # A variable that is a secret in one task is a secret in all: they share the env file.
     secrets = {
         name
@@ -94,52 +60,38 @@ def apply_flags(
     return [
         document
         if document.is_header
-        else _with_values(_with_git(_with_fields(document, fields), overrides), values, secrets)
+        else _with_values(_with_git(_with_fields(document, overrides), overrides), values, secrets)
         for document in (first, *rest)
     ]
 
 
-def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
-    priority = _number(overrides.priority)
-    return {
-        "--workdir": (("workdir",), overrides.workdir),
-        "--num-nodes": (("num_nodes",), _number(overrides.num_nodes)),
-        "--max-duration": (("max_duration",), overrides.max_duration),
-        "--cpus": (("resources", "cpus"), overrides.cpus),
-        "--memory": (("resources", "memory"), overrides.memory),
-        "--gpus": (("resources", "accelerators"), overrides.gpus),
-        "--image": (("resources", "image_id"), overrides.image),
-        "--backend": (("config", "kubectl_sky", "backend"), overrides.backend),
-        "--queue": (("config", "kubernetes", "quota", "queue"), overrides.queue),
-        "--ports": (("resources", "ports"), list(overrides.ports) or None),
-        "--expose": (("config", "kubectl_sky", "expose"), overrides.expose),
-        "--exclude-node": (
-            ("config", "kubectl_sky", "exclude_nodes"),
-            list(overrides.exclude_nodes) or None,
-        ),
-        "--gang": (("config", "kubectl_sky", "gang"), overrides.gang),
-        "--hold": (("config", "kubectl_sky", "hold_on_failure"), overrides.hold),
-        "--use-spot": (("resources", "use_spot"), overrides.use_spot),
-        "--disk-size": (("resources", "disk_size"), _number(overrides.disk_size)),
-        "--priority": (
-            ("resources", "priority_class" if isinstance(priority, str) else "priority"),
-            priority,
-        ),
-        "--infra": (("resources", "infra"), overrides.infra),
-    }
+def _with_fields(document: Document, overrides: Overrides) -> Document:
+    for flag in FLAGS:
+        given = getattr(overrides, flag.name)
+        if not flag.field or flag.name in _APART or given in (None, ()):
+            continue
 
+        value = _value(flag, given)
+        field = tuple(flag.field.split("."))
+        if flag.name == "priority" and isinstance(value, str):
+            field = ("resources", "priority_class")
+        document = document.override(field, value, flag.option)
 
-def _with_fields(
-    document: Document, fields: Mapping[str, tuple[tuple[str, ...], object]]
-) -> Document:
-    for flag, (field, value) in fields.items():
-        if value is not None:
-            is_reset = flag in _RESET and str(value).lower() == "none"  # as in SkyPilot
-            document = document.override(field, None if is_reset else value, flag)
-            for name in _REPLACED.get(field[-1], ()):
-                if document.get("resources", name) is not None:
-                    document = document.override(("resources", name), None, flag)
+        for replaced in _REPLACED.get(field[-1], ()):
+            if document.get("resources", replaced) is not None:
+                document = document.override(("resources", replaced), None, flag.option)
     return document
+
+
+def _value(flag: Flag, given: object) -> object:
+    """Return a value as in a task file; the schema refuses text that is no number."""
+    if isinstance(given, tuple):
+        return list(given)
+    if flag.takes_none and str(given).lower() == "none":  # as in SkyPilot
+        return None
+    if flag.is_number and re.fullmatch("-?[0-9]{1,18}", str(given)):
+        return int(str(given))
+    return given
 
 
 def _with_git(document: Document, overrides: Overrides) -> Document:
@@ -186,11 +138,6 @@ def _with_entries(
     document: Document, field: str, values: Mapping[str, str | Secret], flag: str
 ) -> Document:
     return document.override_entries(field, values, flag) if values else document
-
-
-def _number(text: str | None) -> object:
-    """Convert an integer; leave other text for the schema to refuse."""
-    return int(text) if text is not None and re.fullmatch("-?[0-9]{1,18}", text) else text
 
 
 def variables(

@@ -19,7 +19,8 @@ from kubectl_sky.spec.load import PartlyRead
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting import check, packing
-from kubectl_sky.submitting.flags import Overrides, apply_flags
+from kubectl_sky.submitting.flags import apply_flags
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive

@@ -30,7 +30,7 @@ from kubectl_sky.submitting.check import (
     review,
     unset_flags,
 )
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.packing import find_known_files
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks.ui import UI

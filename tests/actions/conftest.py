@@ -19,7 +19,7 @@ from kubectl_sky.cluster.transport import Attempts
 from kubectl_sky.observe.logs import Lines
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.submitting import submit, uploader
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.taskfile import Source
 from kubectl_sky.tasks import deletion, pipeline, stop
 from kubectl_sky.tasks.submissions import Submitted

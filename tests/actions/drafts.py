@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.taskfile import Source, TaskFile, prepare
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import owners

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from kubectl_sky.actions.config import preferences, read
 from kubectl_sky.errors import InvalidFiles
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.render import offline_facts, render
 from kubectl_sky.submitting.taskfile import Source, prepare
 from kubectl_sky.tasks.ui import UI

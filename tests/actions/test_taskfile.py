@@ -9,7 +9,7 @@ import pytest
 from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec.files import Repository
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.taskfile import Source, TaskFile, prepare
 from kubectl_sky.submitting.validate import check
 from kubectl_sky.tasks.ui import UI

@@ -13,7 +13,7 @@ from kubectl_sky.actions.documents import REQUEST
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, Problem, Refused, Unreachable, UserError
 from kubectl_sky.spec import service, unsupported
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.render import render_files
 from kubectl_sky.submitting.taskfile import Source, prepare
 from kubectl_sky.submitting.validate import check

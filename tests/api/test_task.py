@@ -14,9 +14,8 @@ import yaml
 
 import kubectl_sky
 from kubectl_sky import Task
-from kubectl_sky.api.task import Changes, TaskFields
+from kubectl_sky.api.task import TaskFields
 from kubectl_sky.errors import InvalidFiles, UserError
-from kubectl_sky.submitting.flags import Overrides
 from tests.test_documents import check
 
 ROOT = Path(__file__).parents[2]
@@ -60,12 +59,6 @@ def test_task_fields_render_as_same_task_in_file_does(tmp_path: Path) -> None:
 def test_task_fields_are_those_of_schema() -> None:
     schema = json.loads((ROOT / "schemas" / "task.json").read_text())
     assert set(TaskFields.__annotations__) == set(schema["properties"]) - FILE_ONLY
-
-
-def test_changes_are_flags_of_submit() -> None:
-    """A flag of `submit` that the API lacks is noticed here; files are read by Python itself."""
-    flags = set(Overrides.__struct_fields__) - {"env_files", "secret_files", "task_id"}
-    assert set(Changes.__annotations__) == flags | {"id"}
 
 
 def test_override_changes_copy_only() -> None:

@@ -14,7 +14,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
 from kubectl_sky.render.manifests import Manifests
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.render import render
 from kubectl_sky.submitting.taskfile import Source, prepare
 from kubectl_sky.tasks.ui import UI

@@ -9,7 +9,7 @@ import yaml
 
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.spec.service import Flags
-from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.taskfile import Source, prepare
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import owners
