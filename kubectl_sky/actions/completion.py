@@ -42,7 +42,7 @@ class Request(Struct, frozen=True):
 
 def candidates(source: str, request: Request) -> Sequence[Candidate]:
     """Return the words of a source, such as `tasks`. Raises SkyError."""
-    return list(dict(_SOURCES[source](request)).items())
+    return list(dict(SOURCES[source](request)).items())
 
 
 def _tasks(request: Request) -> Iterator[Candidate]:
@@ -94,7 +94,7 @@ def _owners(request: Request) -> Iterator[Candidate]:
         yield user, f"{number} tasks" if number > 1 else "1 task"
 
 
-_SOURCES: Mapping[str, Callable[[Request], Iterator[Candidate]]] = {
+SOURCES: Mapping[str, Callable[[Request], Iterator[Candidate]]] = {
     "tasks": _tasks,
     "volumes": _volumes,
     "queues": _queues,

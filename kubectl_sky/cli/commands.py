@@ -166,12 +166,10 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their whole summaries; click itself cuts them."""
+        items = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
-                [
-                    (name, item.get_short_help_str(limit=1000))
-                    for name, item in self.commands.items()
-                ]
+                [(name, item.get_short_help_str(limit=1000)) for name, item in items if item]
             )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

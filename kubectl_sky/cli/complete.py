@@ -1,12 +1,12 @@
 """Complete command lines, for shells (by click) and for kubectl (`kubectl_complete-sky`)."""
 
-import importlib
 import os
 import re
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,11 +50,8 @@ _KINDS = {
     "example": "examples",
 }
 
-# Modules of slices with words of their own: `candidates(session)`.
-_SLICES = {
-    "gpus": "gpus.action",
-    "accounts": "users.action",
-}
+# Functions of slices and other packages that return words of their own for a session.
+_GROUP = "kubectl_sky.completions"
 
 
 class Text(click.types.StringParamType):
@@ -137,11 +134,10 @@ def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
                 bool(params.get("all_users")),
                 flags.all_namespaces,
             )
-            if source in _SLICES:
-                module = importlib.import_module(f"kubectl_sky.{_SLICES[source]}")
-                words.extend(module.candidates(request.session()))
-            else:
+            if source in completion.SOURCES:
                 words.extend(completion.candidates(source, request))
+            for entry in metadata.entry_points(group=_GROUP, name=source):
+                words.extend(entry.load()(request.session()))
 
     parallel.run_daemon(fetch, name=_THREAD).join(_DEADLINE_SECONDS)
     return list(words)

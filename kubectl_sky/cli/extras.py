@@ -9,10 +9,14 @@ from kubectl_sky.errors import UserError
 def require(extra: str, *packages: str) -> None:
     if all(map(is_installed, packages)):
         return
-    hint = f"run: pip install 'kubectl-sky[{extra}]'"
+    raise UserError(f"the packages of the {extra} are not installed", how_to_install(extra))
+
+
+def how_to_install(extra: str) -> str:
+    command = f"pip install 'kubectl-sky[{extra}]'"
     if getattr(sys, "frozen", False):  # by PyInstaller, for krew
-        hint = hint.replace("run:", "the archive for krew has no extras; install kubectl-sky with:")
-    raise UserError(f"the packages of the {extra} are not installed", hint)
+        return f"the archive for krew has no extras; install kubectl-sky with: {command}"
+    return f"run: {command}"
 
 
 def is_installed(package: str) -> bool:

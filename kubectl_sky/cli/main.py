@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 import click
 
 from kubectl_sky import __version__
-from kubectl_sky.cli import commands, complete, output
+from kubectl_sky.cli import commands, complete, output, packages
 from kubectl_sky.errors import Interrupted, SkyError, UserError
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.words import bounded, settings
@@ -34,8 +34,8 @@ _GC_THRESHOLDS = 50_000, 100
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
-# Name and purpose, in the groups of --help. Each command is a module, imported when it runs: here,
-# or in the slice that it belongs to.
+# Name and purpose, in the groups of --help. Each command is a module of its name, imported when it
+# runs, or it is in another package.
 _GROUPS = {
     "Write and review": {
         "init": "Write a first task file",
@@ -94,16 +94,6 @@ _OTHERS = {
 }
 COMMANDS = {name: text for group in (*_GROUPS.values(), _OTHERS) for name, text in group.items()}
 
-_SLICES = {
-    "dev": "dev.command",
-    "gpus": "gpus.command",
-    "options": "cli.shared",
-    "serve": "serve.command",
-    "top": "gpus.top_command",
-    "usage": "gpus.usage_command",
-    "users": "users.command",
-}
-
 # Words that --help does not list: other names, names of the past, and commands of the k8s-cli.
 _ALIASES = {
     "why": ["doctor"],
@@ -127,10 +117,10 @@ class Commands(commands.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the command's module; return None for an unknown name."""
-        if name not in COMMANDS:
-            return None
-        module = _SLICES.get(name, f"cli.{name.replace('-', '_')}")
-        command = importlib.import_module(f"kubectl_sky.{module}").command
+        if name not in COMMANDS or name in packages.EXTRAS:
+            return packages.find_command(name)
+        module = "shared" if name == "options" else name.replace("-", "_")
+        command = importlib.import_module(f"kubectl_sky.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -142,7 +132,7 @@ class Commands(commands.Group):
             if words := _ALIASES.get(" ".join(args[:count])):
                 args = [*words, *args[count:]]
         name = args[0]
-        if name in COMMANDS or name.startswith("-"):
+        if name in COMMANDS or name.startswith("-") or packages.find_command(name):
             return super().resolve_command(ctx, args)
         if name == "help":  # as in `kubectl help COMMAND`
             command = " ".join([ctx.command_path, *args[1:2]])

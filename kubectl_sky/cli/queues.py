@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, options, output
-from kubectl_sky.fairshare.command import command as fairshare
+from kubectl_sky.cli import commands, options, output, packages
 
 if TYPE_CHECKING:
     from kubectl_sky.observe.queues import Queue
@@ -13,12 +12,19 @@ if TYPE_CHECKING:
 _UNKNOWN = "?"
 
 
-@commands.group("queues")
+class _Queues(commands.Group):
+    """Queues, and the fair shares that another package gives them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *packages.list_commands("queues")]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return super().get_command(ctx, name) or packages.find_command(f"queues {name}")
+
+
+@click.group("queues", cls=_Queues)
 def command() -> None:
     """Show Kueue's queues: their quota, and what is admitted or pending, in order."""
-
-
-command.add_command(fairshare)
 
 
 @command.command("list", examples=["queues list", "queues list -n team-a"])

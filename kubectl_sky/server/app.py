@@ -13,16 +13,17 @@ from msgspec import Struct
 from starlette.staticfiles import StaticFiles
 
 from kubectl_sky import __version__
-from kubectl_sky.gpus import routes as gpus
-from kubectl_sky.serve import routes as services
 from kubectl_sky.server import (
     cluster,
     documents,
     files,
+    gpus,
     metrics,
     pages,
     problems,
     proxy,
+    quotas,
+    services,
     streams,
     tasks,
     volumes,
@@ -32,7 +33,6 @@ from kubectl_sky.server.guard import Guard
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Rates, Streams
 from kubectl_sky.server.live import LiveLists
-from kubectl_sky.users import routes as quotas
 from kubectl_sky.words import assets
 
 _ROUTERS = (

@@ -428,7 +428,7 @@ def test_dev_twice_on_a_terminal_opens_a_shell_in_the_pod(
         entered.append(task.id)
         return 7
 
-    monkeypatch.setattr("kubectl_sky.dev.command.enter", enter)
+    monkeypatch.setattr("kubectl_sky.cli.dev.enter", enter)
     for stream in ("stdin", "stdout"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
     assert run("dev")[0] == 7

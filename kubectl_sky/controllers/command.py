@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from kubectl_sky.cli import commands, extras, install_flags, options, output
+from kubectl_sky.cli import commands, extras, options, output
+from kubectl_sky.install import flags as install_flags
 from kubectl_sky.words import age
 from kubectl_sky.words.names import CONTROLLERS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.cli.api import require_packages
+from kubectl_sky.server.command import require_packages
 
 _LOOPBACK = "127.0.0.1"
 

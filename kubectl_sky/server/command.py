@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from kubectl_sky.cli import commands, extras, install_flags, options, output
+from kubectl_sky.cli import commands, extras, options, output
 from kubectl_sky.errors import UserError
+from kubectl_sky.install import flags as install_flags
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
