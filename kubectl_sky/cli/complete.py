@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,6 +118,8 @@ def _candidates(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]
 
 def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Ask the cluster, for a second at most; an error gives no words."""
+    from importlib import metadata
+
     from kubectl_sky.actions import completion
     from kubectl_sky.cli import options
     from kubectl_sky.cluster import parallel

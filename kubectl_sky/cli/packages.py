@@ -1,7 +1,5 @@
 """Commands of other packages, which arrive as entry points."""
 
-from importlib import metadata
-
 import click
 
 from kubectl_sky.cli import extras
@@ -25,6 +23,8 @@ def find_command(name: str) -> click.Command | None:
 
     Raises UserError if it is of one of our packages, and that is not installed.
     """
+    from importlib import metadata  # takes as long as half of a start
+
     for entry in metadata.entry_points(group=GROUP, name=name):
         command = entry.load()
         assert isinstance(command, click.Command), name
@@ -38,5 +38,7 @@ def find_command(name: str) -> click.Command | None:
 
 def list_commands(parent: str) -> list[str]:
     """Return the commands that installed packages add to a group."""
+    from importlib import metadata
+
     names = (entry.name.split(" ") for entry in metadata.entry_points(group=GROUP))
     return sorted(words[1] for words in names if words[0] == parent and len(words) > 1)
