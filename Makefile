@@ -11,6 +11,8 @@ TESTING := .venv/testing
 ALL := .venv/all
 # The larger one serves as well.
 testing = $(or $(wildcard $(ALL)),$(TESTING))
+# The packages beside the core, each with a Makefile of its own.
+PACKAGES := $(wildcard packages/*)
 # Where `dist` and `packages` write.
 DIST := dist
 # What `image` builds: by default the one that the manifests of --install name.
@@ -27,7 +29,7 @@ HEADING = printf '\n==== %s ====\n'
 MAKE_AGAIN = @$(MAKE) --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint unit venv bench bench-cluster bench-scale bench-server site web image dist packages _lint _prepare _without-cluster _tools _cluster
+.PHONY: help demo test test-all lint unit venv bench bench-cluster bench-scale bench-server site web image dist packages _lint _prepare _without-cluster _tools _alone _cluster
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -61,6 +63,7 @@ _lint:
 	$(BIN)/mypy
 	$(BIN)/mypy .ci/dist.py .ci/part.py .ci/picture.py .ci/release_notes.py docs/pages.py
 	$(BIN)/lint-imports
+	for package in $(PACKAGES); do (cd $$package && ../../$(BIN)/lint-imports) || exit; done
 
 unit: $(testing) ## run the tests that need no Kubernetes
 	@$(HEADING) 'tests without a Kubernetes'
@@ -83,20 +86,24 @@ _tools: venv
 	$(BIN)/python -m tests.cluster.actionlint
 	$(BIN)/mypy
 	@$(PART) 'tests with kubectl, a browser, krew, packages' $(PYTEST) -m 'tools and not cluster and not alone'
+	@$(PART) 'tests of each package alone' $(MAKE) --no-print-directory _alone
 	@$(PART) 'tests of Ray' $(BIN)/pytest -m alone
+
+_alone:
+	for package in $(PACKAGES); do $(MAKE) --no-print-directory --directory $$package test PYTHON="$(PYTHON)" || exit; done
 
 _cluster: venv
 	@$(HEADING) 'tests with a real Kubernetes'
 	@$(PART) 'tests with a real Kubernetes' $(PYTEST) -m cluster
 
-# Each is made again after a change of pyproject.toml.
-$(ALL): pyproject.toml
+# Each is made again after a change of a pyproject.toml.
+$(ALL): pyproject.toml $(PACKAGES:=/pyproject.toml)
 	$(call install,330,'.[practice]' --group dev)
 
-$(TESTING): pyproject.toml
+$(TESTING): pyproject.toml $(PACKAGES:=/pyproject.toml)
 	$(call install,85,'.[practice]' --group test)
 
-$(LIGHT): pyproject.toml
+$(LIGHT): pyproject.toml $(PACKAGES:=/pyproject.toml)
 	$(call install,25,'.[practice]')
 
 define install
@@ -104,7 +111,7 @@ define install
 @$(HEADING) 'install into .venv: about $(1) MB of packages, unless pip has them in its cache'
 @[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
 @$(BIN)/python -m pip install --upgrade 'pip>=25.1' # knows --group
-@$(BIN)/python -m pip install --no-compile --editable $(2)
+@$(BIN)/python -m pip install --no-compile $(PACKAGES:%=--editable %) --editable $(2)
 @touch $@
 endef
 

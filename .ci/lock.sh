@@ -12,12 +12,13 @@ lock() {
         --custom-compile-command '.ci/lock.sh' --no-annotate --output-file ".ci/lock/$name.txt" \
         "$@"
 }
-lock all pyproject.toml --all-extras  # the SBOM
+# An extra that is a package of this repository is left out: its pyproject.toml is read instead.
+lock all pyproject.toml packages/*/pyproject.toml --extra controllers --extra server --extra ui  # the SBOM
 same="--constraints .ci/lock/all.txt"
 # shellcheck disable=SC2086 # two words
 {
     lock package pyproject.toml $same  # the Action
-    lock archive pyproject.toml $same --extra practice --group archive
+    lock archive pyproject.toml packages/practice/pyproject.toml $same --group archive
     lock image pyproject.toml $same --extra server --extra controllers
     lock packages --group packages $same
 }

@@ -25,6 +25,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "index.md",
     "SECURITY.md": "security.md",
+    "packages/practice/README.md": "practice-cluster.md",
 }
 # Sources of pages that are generated: links to them are links to the pages.
 GENERATED = {

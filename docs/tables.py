@@ -49,8 +49,7 @@ def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 def _documents() -> Iterator[str]:
     yield f"# Fields of JSON\n\n{_DOCUMENTS_INTRO}"
     for module in pkgutil.walk_packages(kubectl_sky.__path__, "kubectl_sky."):
-        if not module.name.startswith("kubectl_sky.practice"):
-            importlib.import_module(module.name)
+        importlib.import_module(module.name)
     kinds = {kind.__name__: kind for kind in documents.Document.__subclasses__()}
     schemas = documents.schemas([*kinds.values(), *_PARTS], "{name}")[1]
     parts = (name for name in schemas if name not in kinds and "enum" not in schemas[name])

@@ -15,7 +15,7 @@ def run() -> None:
 
 if __name__ == "__main__":
     # A frozen build is also its own Python interpreter: it starts the practice cluster as
-    # `PROGRAM -m kubectl_sky.practice`.
+    # `PROGRAM -m kubectl_sky_practice`.
     if getattr(sys, "frozen", False) and sys.argv[1:2] == ["-m"]:
         import runpy  # takes 4 ms and is needed only here
 

@@ -21,6 +21,8 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import urllib3
+from kubectl_sky_practice import patches, problems, selection
+from kubectl_sky_practice.problems import Problem
 from msgspec.structs import replace
 from urllib3.exceptions import ProtocolError
 
@@ -29,8 +31,6 @@ from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Reply, Request
-from kubectl_sky.practice import patches, problems, selection
-from kubectl_sky.practice.problems import Problem
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind, kind_of
 

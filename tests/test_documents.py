@@ -46,8 +46,7 @@ _HEADING = "// Made of the documents by UPDATE_GOLDEN=1 pytest tests/test_docume
 _REFERENCE = re.compile(r"'#/\$defs/(\w+)'")
 
 for _module in pkgutil.walk_packages(kubectl_sky.__path__, "kubectl_sky."):
-    if not _module.name.startswith("kubectl_sky.practice"):
-        importlib.import_module(_module.name)
+    importlib.import_module(_module.name)
 # What lists have without apiVersion and kind.
 _IN_LISTS: tuple[type[Struct], ...] = (LocalCluster, Ports, Queue, Service, User)
 KINDS: dict[str, type[Struct]] = {

@@ -9,10 +9,17 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kubectl_sky"
 TESTS = ROOT / "tests"
+CODE_FOLDERS = (
+    PACKAGE,
+    TESTS,
+    *ROOT.glob("packages/*/kubectl_sky_*"),
+    *ROOT.glob("packages/*/*_tests"),
+)
 STANDINS = TESTS / "cluster" / "standins"  # other people's programs, as far as modules go
 FILES = sorted(
     path
-    for path in (*PACKAGE.rglob("*.py"), *TESTS.rglob("*.py"))
+    for folder in CODE_FOLDERS
+    for path in folder.rglob("*.py")
     if not path.is_relative_to(STANDINS) and not path.name.endswith("_pb2.py")
 )
 VAGUE = {"util", "utils", "helper", "helpers", "common", "misc", "tools", "stuff"}
@@ -36,6 +43,7 @@ TOP_LEVEL = {
     "examples",
     "kubectl_sky",
     "mkdocs.yml",
+    "packages",
     "plugin.yaml",
     "pyproject.toml",
     "runtime",
@@ -72,7 +80,7 @@ def violations(path: Path) -> Iterator[str]:
                 yield f"{node.name}() is longer than 70 lines"
             if parameters(node) > 6:
                 yield f"{node.name}() has more than 6 parameters"
-    inside = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else TESTS)
+    inside = path.relative_to(next(filter(path.is_relative_to, CODE_FOLDERS)))
     if len(inside.parts) > 2:
         yield "deeper than one folder"
     if VAGUE & {part.strip("_") for part in inside.with_suffix("").parts}:
@@ -80,7 +88,7 @@ def violations(path: Path) -> Iterator[str]:
 
 
 def test_only_parallel_starts_threads() -> None:
-    """The practice cluster is a program of its own. An event loop's threads are its own too."""
+    """An event loop's threads are its own."""
     starts = {
         path.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")
@@ -88,7 +96,7 @@ def test_only_parallel_starts_threads() -> None:
         if isinstance(node, ast.Call)
         and ast.unparse(node.func).rpartition(".")[2] in {"Thread", "Timer", "ThreadPoolExecutor"}
     }
-    assert {name for name in starts if not name.startswith("practice/")} == {"cluster/parallel.py"}
+    assert starts == {"cluster/parallel.py"}
 
 
 def test_layout_top_level_has_only_known_entries() -> None:

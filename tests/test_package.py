@@ -1,6 +1,8 @@
-"""Wheel and sdist contain what they should, and their extras install what they need."""
+"""Wheels and sdist contain what they should, and their extras install what they need."""
 
+import importlib
 import subprocess
+import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
@@ -8,9 +10,11 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tests.wheel import ROOT, build
+from kubectl_sky import __version__
+from tests.wheel import PACKAGES, ROOT, build
 
 ASSETS = ("templates/", "runtime/", "schemas/", "examples/")
+each_package = pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +93,26 @@ def contents(wheel: Path) -> dict[str, int]:
     """Return name and checksum of each file."""
     with zipfile.ZipFile(wheel) as archive:
         return {entry.filename: entry.CRC for entry in archive.infolist()}
+
+
+@each_package
+def test_package_has_version_and_license_of_core(folder: Path) -> None:
+    module = importlib.import_module(f"kubectl_sky_{folder.name}")
+    assert module.__version__ == __version__
+    assert (folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+@each_package
+def test_extra_of_core_names_package_of_same_version(folder: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = f"kubectl-sky-{folder.name}=={__version__}"
+    assert project["optional-dependencies"][folder.name] == [wanted]
+
+
+@each_package
+def test_wheel_of_package_contains_only_its_module(folder: Path, tmp_path: Path) -> None:
+    names = packed(build("wheel", tmp_path, folder))
+    module = f"kubectl_sky_{folder.name}"
+    code = {f"{folder.relative_to(ROOT)}/{name}" for name in names if "-info/" not in name}
+    assert code == git_files(f"{folder.relative_to(ROOT)}/{module}")
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)

@@ -67,6 +67,14 @@ def locked(path: Path) -> Iterator[Requirement]:
         yield Requirement(requirement.strip())
 
 
+def requirements(extra: str) -> list[str]:
+    """Return what an extra installs: that of its package, if it is a package of this repository."""
+    package = ROOT / "packages" / extra / "pyproject.toml"
+    if package.exists():
+        return list(tomllib.loads(package.read_text())["project"]["dependencies"])
+    return list(PROJECT["project"]["optional-dependencies"][extra])
+
+
 @pytest.mark.parametrize(
     ("lock", "extras", "groups"),
     [
@@ -83,7 +91,7 @@ def test_lock_has_version_in_range_and_hashes_of_each_package(
     """Run `.ci/lock.sh` after a change of the dependencies."""
     wanted = [] if extras is None else list(PROJECT["project"]["dependencies"])
     for extra in extras or ():
-        wanted += PROJECT["project"]["optional-dependencies"][extra]
+        wanted += requirements(extra)
     for group in groups:
         wanted += PROJECT["dependency-groups"][group]
     path = ROOT / ".ci" / "lock" / f"{lock}.txt"

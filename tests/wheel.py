@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.cluster import cache, shell
 
 ROOT = Path(__file__).parent.parent
+PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 
 

@@ -1,4 +1,4 @@
-"""Driver for the practice cluster, which needs only this package."""
+"""Driver for the practice cluster, which is a package of its own."""
 
 import socket
 import subprocess
@@ -15,7 +15,8 @@ from kubectl_sky.local import kubeconfig
 from kubectl_sky.local.driver import ClusterSpec, ClusterState
 from kubectl_sky.local.process import Background
 
-_PROGRAM = (sys.executable, "-m", "kubectl_sky.practice")
+_PACKAGE = "kubectl_sky_practice"
+_PROGRAM = (sys.executable, "-m", _PACKAGE)
 _PORT = 6445  # usually free, and close to the usual API server ports
 _MAX_PORTS = 100
 _PORTS = range(_PORT, _PORT + _MAX_PORTS)
@@ -39,7 +40,7 @@ class Practice:
 
     def start(self, spec: ClusterSpec) -> None:
         """Start the process on the requested port, else on the last or any free one."""
-        if not find_spec("uvicorn"):
+        if not find_spec(_PACKAGE):
             what = "the packages of the practice cluster are not installed"
             raise UserError(what, "run: pip install 'kubectl-sky[practice]'")
         flags = ["--dir", str(self._process.folder), "--nodes", str(spec.nodes)]

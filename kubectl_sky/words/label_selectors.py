@@ -25,7 +25,7 @@ def parse(text: str) -> Callable[[Mapping[str, str]], bool]:
             raise ValueError(f'unable to parse requirement: "{rest}"')
         requirements.append(_requirement(**match.groupdict()))
         rest = rest[match.end() :].strip()
-    return lambda labels: matches({"matchExpressions": requirements}, labels)
+    return lambda labels: all(_holds(requirement, labels) for requirement in requirements)
 
 
 def _requirement(**parts: str | None) -> Json:
@@ -40,20 +40,9 @@ def _requirement(**parts: str | None) -> Json:
     return {"key": parts["key"], "operator": operator, "values": [parts["value"]]}
 
 
-def matches(selector: Json, labels: Mapping[str, str]) -> bool:
-    equal: bool = (selector.get("matchLabels") or {}).items() <= labels.items()
-    expressions = selector.get("matchExpressions") or ()
-    return equal and all(_holds(expression, labels) for expression in expressions)
-
-
-def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
-    operator: str = expression["operator"]
-    values: list[str] = expression.get("values") or []
-    value = labels.get(expression["key"])
+def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
+    operator: str = requirement["operator"]
+    value = labels.get(requirement["key"])
     if operator in ("Exists", "DoesNotExist"):
         return (value is not None) == (operator == "Exists")
-    if operator in ("In", "NotIn"):
-        return (value in values) == (operator == "In")
-    if value is None or not value.isdigit():
-        return False
-    return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+    return (value in requirement["values"]) == (operator == "In")

@@ -13,7 +13,7 @@ from kubectl_sky.words import private
 from kubectl_sky.words.private import Folder, Unsafe
 from tests.e2e.command import ROOT, Command
 
-PRACTICE = (sys.executable, "-m", "kubectl_sky.practice")
+PRACTICE = (sys.executable, "-m", "kubectl_sky_practice")
 
 STRANGER = 54_321
 # A folder unchanged for some seconds; otherwise its archive is not cached.

@@ -59,8 +59,9 @@ class Bench:
         programs = folder / "venv" / "bin"
         cache.say(f"installing the wheel into {programs.parent}")
         subprocess.run([sys.executable, "-m", "venv", str(programs.parent)], check=True)
-        pip = [str(programs / "pip"), "install", "--quiet", f"{ROOT}[practice,server]"]
-        subprocess.run(pip, check=True)
+        pip = [str(programs / "pip"), "install", "--quiet"]
+        packages = [str(ROOT / "packages" / "practice"), f"{ROOT}[practice,server]"]
+        subprocess.run([*pip, *packages], check=True)
         (programs / "kubectl").symlink_to(machine.kubectl())
         # Modules are compiled once, as wherever the program is installed.
         kept = {key: val for key, val in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}

@@ -38,6 +38,25 @@ def rest_server(practice_cluster: Cluster) -> Iterator[RestServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def both(practice_cluster: Cluster, real_cluster: Cluster) -> tuple[Cluster, Cluster]:
+    """The real cluster, and the practice one; skips where the real one is of another version."""
+    practice_version = _minor(practice_cluster)
+    real_version = _minor(real_cluster)
+    if practice_version != real_version:
+        pytest.skip(
+            f"the real cluster is of {real_version}, the practice cluster of {practice_version}"
+        )
+    return real_cluster, practice_cluster
+
+
+def _minor(cluster: Cluster) -> str:
+    session = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
+    version = session.send("GET", "/version").body
+    session.close()
+    return f"{version['major']}.{version['minor']}"
+
+
 @pytest.fixture
 def proxy(cluster: Any) -> Iterator[CuttingProxy]:
     proxy = CuttingProxy(Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server)

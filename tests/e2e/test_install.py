@@ -68,14 +68,14 @@ def test_install_lines_put_only_the_plugin_on_path(page: str, tmp_path: Path) ->
 
 
 def install(python: Path, folder: Path) -> Path:
-    """Install the wheel with the practice cluster, and return the program."""
+    """Install the wheels of core and practice cluster, and return the program."""
     built = wheel.build("wheel", folder / "dist")
+    practice = wheel.build("wheel", folder / "practice", wheel.ROOT / "packages" / "practice")
     environment = folder / "venv"
     subprocess.run([str(python), "-m", "venv", "--without-pip", str(environment)], check=True)
     command = [sys.executable, "-m", "pip", f"--python={environment}", "install", "--quiet"]
     pip = {**os.environ, "HOME": str(cache.HOME), "PIP_NO_COMPILE": "1"}  # its cache; faster
-    done = subprocess.run(
-        [*command, f"{built}[practice]"], env=pip, capture_output=True, text=True, check=False
-    )
+    command += [str(practice), f"{built}[practice]"]
+    done = subprocess.run(command, env=pip, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return environment / "bin" / "kubectl-sky"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from practice_tests import process
 
 from kubectl_sky.cluster.session import Connection, Session
-from tests.cluster import practice
 from tests.contract.corpus import make_files, open_values
 from tests.contract.test_service_corpus import REFUSED, services
 from tests.e2e.command import PROGRAM, InProcess, home
@@ -21,7 +21,7 @@ GPUS = ("A100", "L4", "T4", "V100")  # at least one of those that each file may 
 @pytest.fixture(scope="module")
 def kubeconfig() -> Iterator[Path]:
     """A practice cluster with GPU nodes that run nothing: no program of the files starts."""
-    with practice.server() as server:
+    with process.server() as server:
         path = server.folder / "kubeconfig"
         session = Session.connect(Connection(kubeconfig=str(path)))
         amounts = {"cpu": "999", "memory": "9Ti", "ephemeral-storage": "9Ti", "pods": "999"}

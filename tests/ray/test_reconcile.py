@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
+from kubectl_sky_practice import patches
 
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import NotFound, NotServed, Refused
-from kubectl_sky.practice import patches
 from kubectl_sky.ray import reconcile
 from kubectl_sky.ray.reconcile import Reconciler, State
 from tests.ray.graphs import make_bytes, make_spec

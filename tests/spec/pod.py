@@ -6,7 +6,8 @@
 import json
 from typing import Any
 
-from kubectl_sky.practice.schemas import definitions
+from kubectl_sky_practice.schemas import definitions
+
 from kubectl_sky.spec.schema import BASE
 from kubectl_sky.words.assets import CHECKOUT
 

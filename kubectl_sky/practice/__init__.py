@@ -1,1 +1,0 @@
-"""The practice cluster: a small Kubernetes whose pods are processes of this machine."""
