@@ -16,7 +16,7 @@ PACKAGES := $(wildcard packages/*)
 # Where `dist` and `packages` write.
 DIST := dist
 # What `image` builds: by default the one that the manifests of --install name.
-IMAGE = $(shell sed -n 's/^REPOSITORY = "\(.*\)"/\1/p' kubectl_sky/install/model.py):$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' kubectl_sky/__init__.py)
+IMAGE = $(shell sed -n 's/^REPOSITORY = "\(.*\)"/\1/p' packages/server/kubectl_sky_server/install/model.py):$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' kubectl_sky/__init__.py)
 # Many tests wait most of the time.
 PYTEST := $(BIN)/pytest --numprocesses 3 --dist worksteal
 # Says how long a part took, and runs tests that fail once more, alone.
@@ -143,5 +143,5 @@ packages: ## build and check wheel and sdist, and list what the wheel installs (
 site: venv ## build the documentation as a site, into dist/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-web: ## build the dashboard from web/ into kubectl_sky/server/static; the only command that needs Node
-	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
+web: ## build the dashboard from packages/server/web; the only command that needs Node
+	cd packages/server/web && npm ci --no-fund --no-audit && npm run check && npm run build

@@ -5,7 +5,7 @@
 # Usage: digest.sh sha256:DIGEST
 set -eu
 cd "$(dirname "$0")/.."
-file=kubectl_sky/install/model.py
+file=packages/server/kubectl_sky_server/install/model.py
 sed -i.old "s|^IMAGE_DIGEST = \"\"|IMAGE_DIGEST = \"$1\"|" "$file"
 rm "$file.old"
 grep -q "^IMAGE_DIGEST = \"sha256:[0-9a-f]\{64\}\"" "$file" || { echo "error: $file has no digest" >&2; exit 1; }

@@ -8,7 +8,7 @@ name=${1:?name of the image is required}
 
 for builder in docker podman buildah; do
     if command -v "$builder" >/dev/null && "$builder" info >/dev/null 2>&1; then
-        "$builder" build --file Containerfile --tag "$name" .
+        "$builder" build --file packages/server/Containerfile --tag "$name" .
         echo "$name"
         exit
     fi

@@ -5,20 +5,29 @@ set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 
+# Usage: lock NAME PROJECT... [-- OPTION...]
 lock() {
     name=$1
     shift
-    uv pip compile --quiet --universal --python-version 3.11 --upgrade --only-binary :all: --generate-hashes \
-        --custom-compile-command '.ci/lock.sh' --no-annotate --output-file ".ci/lock/$name.txt" \
-        "$@"
+    projects=
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        projects="$projects $1"
+        shift
+    done
+    [ $# -eq 0 ] || shift
+    # shellcheck disable=SC2086 # words
+    python .ci/requirements.py $projects | uv pip compile --quiet --universal --python-version 3.11 --upgrade \
+        --only-binary :all: --generate-hashes --custom-compile-command '.ci/lock.sh' --no-annotate \
+        --output-file ".ci/lock/$name.txt" - "$@"
 }
-# An extra that is a package of this repository is left out: its pyproject.toml is read instead.
-lock all pyproject.toml packages/*/pyproject.toml --extra controllers --extra server --extra ui  # the SBOM
-same="--constraints .ci/lock/all.txt"
-# shellcheck disable=SC2086 # two words
-{
-    lock package pyproject.toml $same  # the Action
-    lock archive pyproject.toml packages/practice/pyproject.toml $same --group archive
-    lock image pyproject.toml $same --extra server --extra controllers
-    lock packages --group packages $same
-}
+core=pyproject.toml
+practice=packages/practice/pyproject.toml
+server=packages/server/pyproject.toml
+ui=packages/ui/pyproject.toml
+all=.ci/lock/all.txt
+
+lock all $core $practice $server $ui # the SBOM
+lock package $core -- --constraints $all # the Action
+lock archive $core $practice $ui -- --constraints $all --group $core:archive
+lock image $core $server -- --constraints $all
+lock packages -- --constraints $all --group $core:packages

@@ -31,7 +31,7 @@ PAGES = {
 GENERATED = {
     "schemas/task.json": "reference/task-fields.md",
     "schemas/settings.json": "reference/settings.md",
-    "web/src/models.ts": "reference/documents.md",
+    "packages/server/web/src/models.ts": "reference/documents.md",
     "kubectl_sky/cli/skypilot.py": "reference/skypilot-commands.md",
     "kubectl_sky/spec/danger_fields.py": "reference/dangers.md",
     "kubectl_sky/errors.py": "reference/exit-codes.md",

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import kubectl_sky
+import kubectl_sky_server
 from kubectl_sky.actions.local import LocalCluster
 from kubectl_sky.cli import skypilot
-from kubectl_sky.server.cluster import WhoAmI
 from kubectl_sky.spec.danger_fields import MEANINGS, METADATA, POD_FIELDS, ROWS, DangerClass
 from kubectl_sky.tasks.describe import ClusterEvent
 from kubectl_sky.words import documents
+from kubectl_sky_server.rest.cluster import WhoAmI
 
 _DOCUMENTS_INTRO = """\
 All documents that commands print with `-o json` and the REST API returns, then the types in them.
@@ -48,8 +49,9 @@ def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 
 def _documents() -> Iterator[str]:
     yield f"# Fields of JSON\n\n{_DOCUMENTS_INTRO}"
-    for module in pkgutil.walk_packages(kubectl_sky.__path__, "kubectl_sky."):
-        importlib.import_module(module.name)
+    for package in (kubectl_sky, kubectl_sky_server):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
     kinds = {kind.__name__: kind for kind in documents.Document.__subclasses__()}
     schemas = documents.schemas([*kinds.values(), *_PARTS], "{name}")[1]
     parts = (name for name in schemas if name not in kinds and "enum" not in schemas[name])

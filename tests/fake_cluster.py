@@ -21,8 +21,6 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import urllib3
-from kubectl_sky_practice import patches, problems, selection
-from kubectl_sky_practice.problems import Problem
 from msgspec.structs import replace
 from urllib3.exceptions import ProtocolError
 
@@ -33,6 +31,8 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind, kind_of
+from kubectl_sky_practice import patches, problems, selection
+from kubectl_sky_practice.problems import Problem
 
 Json = dict[str, Any]
 Action = Callable[[], object]  # an int that it returns is the status of the answer

@@ -31,7 +31,7 @@ def paths_in(text: str) -> set[str]:
     return {
         word
         for word in words
-        if re.fullmatch(r"(docs|examples|kubectl_sky|schemas|templates|tests)/[\w./-]+", word)
+        if re.fullmatch(r"(docs|examples|kubectl_sky|packages|schemas|templates|tests)/[\w./-]+", word)
         and not PLACEHOLDER.search(word)
     }
 

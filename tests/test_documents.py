@@ -13,18 +13,19 @@ from jsonschema import Draft202012Validator, ValidationError
 from msgspec import Struct
 
 import kubectl_sky
+import kubectl_sky_server
 from kubectl_sky.actions.local import LocalCluster
 from kubectl_sky.observe.endpoints import Ports
 from kubectl_sky.observe.queues import Queue
 from kubectl_sky.serve.model import Service
-from kubectl_sky.server.cluster import WhoAmI
 from kubectl_sky.tasks.describe import ClusterEvent
-from kubectl_sky.users.model import User
 from kubectl_sky.words import documents
 from kubectl_sky.words.documents import API_VERSION, Document
+from kubectl_sky_server.rest.cluster import WhoAmI
+from kubectl_sky_server.users.model import User
 
 ROOT = Path(__file__).parent.parent
-TYPESCRIPT = ROOT / "web" / "src" / "models.ts"
+TYPESCRIPT = ROOT / "packages" / "server" / "web" / "src" / "models.ts"
 # What the dashboard reads; the types that they use come along.
 OF_DASHBOARD = (
     "Task",
@@ -45,8 +46,9 @@ OF_DASHBOARD = (
 _HEADING = "// Made of the documents by UPDATE_GOLDEN=1 pytest tests/test_documents.py.\n"
 _REFERENCE = re.compile(r"'#/\$defs/(\w+)'")
 
-for _module in pkgutil.walk_packages(kubectl_sky.__path__, "kubectl_sky."):
-    importlib.import_module(_module.name)
+for _package in (kubectl_sky, kubectl_sky_server):
+    for _module in pkgutil.walk_packages(_package.__path__, f"{_package.__name__}."):
+        importlib.import_module(_module.name)
 # What lists have without apiVersion and kind.
 _IN_LISTS: tuple[type[Struct], ...] = (LocalCluster, Ports, Queue, Service, User)
 KINDS: dict[str, type[Struct]] = {

@@ -32,13 +32,11 @@ TOP_LEVEL = {
     ".pre-commit-hooks.yaml",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
-    "Containerfile",
     "LICENSE",
     "Makefile",
     "README.md",
     "SECURITY.md",
     "action.yml",
-    "deploy",
     "docs",
     "examples",
     "kubectl_sky",
@@ -50,7 +48,6 @@ TOP_LEVEL = {
     "schemas",
     "templates",
     "tests",
-    "web",
 }
 
 MAP = ROOT / "docs" / "code-map.md"

@@ -68,21 +68,20 @@ def locked(path: Path) -> Iterator[Requirement]:
 
 
 def requirements(extra: str) -> list[str]:
-    """Return what an extra installs: that of its package, if it is a package of this repository."""
+    """Return what an extra installs besides packages of this repository."""
     package = ROOT / "packages" / extra / "pyproject.toml"
-    if package.exists():
-        return list(tomllib.loads(package.read_text())["project"]["dependencies"])
-    return list(PROJECT["project"]["optional-dependencies"][extra])
+    dependencies = tomllib.loads(package.read_text())["project"]["dependencies"]
+    return [item for item in dependencies if not item.startswith("kubectl-sky==")]
 
 
 @pytest.mark.parametrize(
     ("lock", "extras", "groups"),
     [
         ("package", [], []),
-        ("archive", ["practice"], ["archive"]),
-        ("image", ["controllers", "server"], []),
+        ("archive", ["practice", "ui"], ["archive"]),
+        ("image", ["server"], []),
         ("packages", None, ["packages"]),
-        ("all", ["controllers", "practice", "server", "ui"], []),
+        ("all", ["practice", "server", "ui"], []),
     ],
 )
 def test_lock_has_version_in_range_and_hashes_of_each_package(
@@ -117,16 +116,19 @@ def test_release_builds_archive_of_each_platform() -> None:
 
 
 def test_release_names_its_image_by_digest_in_packages_and_archives(tmp_path: Path) -> None:
-    for name in ("kubectl_sky/install/model.py", ".ci/digest.sh"):
+    for name in ("packages/server/kubectl_sky_server/install/model.py", ".ci/digest.sh"):
         target = tmp_path / name
         target.parent.mkdir(parents=True)
         shutil.copy(ROOT / name, target)
     digest = f"sha256:{'a1' * 32}"
     script = [str(tmp_path / ".ci" / "digest.sh")]
     assert subprocess.run([*script, "latest"], capture_output=True, check=False).returncode == 1
-    shutil.copy(ROOT / "kubectl_sky/install/model.py", tmp_path / "kubectl_sky/install")
+    shutil.copy(
+        ROOT / "packages/server/kubectl_sky_server/install/model.py",
+        tmp_path / "packages/server/kubectl_sky_server/install",
+    )
     subprocess.run([*script, digest], check=True)
-    model = runpy.run_path(str(tmp_path / "kubectl_sky/install/model.py"))
+    model = runpy.run_path(str(tmp_path / "packages/server/kubectl_sky_server/install/model.py"))
     assert model["DEFAULT_IMAGE"] == f"{RELEASE['env']['IMAGE']}:{__version__}@{digest}"
     for job in ("packages", "archives"):
         steps = [step.get("run", "") for step in RELEASE["jobs"][job]["steps"]]
@@ -147,7 +149,10 @@ def test_make_image_uses_builder_that_responds_or_says_what_is_missing(
     (tmp_path / "dirname").symlink_to(str(shutil.which("dirname")))
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if builder:
-        assert done.stdout == f"{builder} build --file Containerfile --tag sky:1 .\nsky:1\n"
+        assert (
+            done.stdout
+            == f"{builder} build --file packages/server/Containerfile --tag sky:1 .\nsky:1\n"
+        )
     else:
         assert done.returncode == 1
         assert done.stderr.startswith("error: docker, podman or buildah is required")

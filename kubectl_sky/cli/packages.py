@@ -1,8 +1,9 @@
 """Commands of other packages, which arrive as entry points."""
 
+import sys
+
 import click
 
-from kubectl_sky.cli import extras
 from kubectl_sky.errors import UserError
 
 # An entry point of it has the words of a command, such as "queues fairshare", and its click object.
@@ -30,9 +31,12 @@ def find_command(name: str) -> click.Command | None:
         assert isinstance(command, click.Command), name
         return command
     if name in EXTRAS:
-        package = f"kubectl-sky-{EXTRAS[name]}"
-        message = f"`kubectl sky {name}` is in the package {package}, which is not installed"
-        raise UserError(message, extras.how_to_install(EXTRAS[name]))
+        extra = EXTRAS[name]
+        message = f"`kubectl sky {name}` is in kubectl-sky-{extra}, which is not installed"
+        hint = f"run: pip install 'kubectl-sky[{extra}]'"
+        if getattr(sys, "frozen", False):  # by PyInstaller, for krew
+            hint = f"the archive for krew is without it; {hint}"
+        raise UserError(message, hint)
     return None
 
 

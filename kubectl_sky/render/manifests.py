@@ -22,15 +22,12 @@ from kubectl_sky.words.secret import REDACTED, Secret
 from kubectl_sky.workloads import registry
 
 
-@cache
 def engine(overrides: Path | None = None) -> jinja2.Environment:
     """Return the environment that loads the built-in templates.
 
     A template in the folder `overrides` replaces the built-in template of the same name. Raises
-    UserError if that folder does not exist, or replaces no template. Templates are compiled once
-    per process, which takes 30 ms. Compiled templates are code, so they are not written to disk.
+    UserError if that folder does not exist, or replaces no template.
     """
-    loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_source)]
     if overrides is not None:
         if not overrides.is_dir():
             raise UserError(f"--templates {overrides}: no such folder")
@@ -40,7 +37,19 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
                 f"--templates {overrides}: no file has the name of a built-in template",
                 "such as job.yaml.j2 or _pod.yaml.j2",
             )
-        loaders.insert(0, jinja2.FileSystemLoader(overrides))
+    return _environment(overrides)
+
+
+@cache
+def _environment(folder: Path | None) -> jinja2.Environment:
+    """Return the environment that loads templates of a folder, and built-in ones.
+
+    Templates are compiled once per process, which takes 30 ms. Compiled templates are code, so they
+    are not written to disk.
+    """
+    loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_source)]
+    if folder is not None:
+        loaders.insert(0, jinja2.FileSystemLoader(folder))
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),
         autoescape=True,
@@ -199,9 +208,9 @@ def pvc(claim: Pvc, templates: Path | None = None) -> Manifest:
     return _manifest(engine(templates), "pvc.yaml.j2", pvc=claim)
 
 
-def render_built_in(template: str, **values: object) -> Manifest:
-    """Render a built-in template, such as `users/role.yaml.j2`; users cannot replace it."""
-    return _manifest(engine(), template, **values)
+def render_template(folder: Path, name: str, **values: object) -> Manifest:
+    """Render a template of another package's folder, which users cannot replace."""
+    return _manifest(_environment(folder), name, **values)
 
 
 def redact(plan: Plan) -> Plan:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from kubectl_sky.cluster.connection import Connection
-from kubectl_sky.controllers.loop import Loop
-from kubectl_sky.controllers.tasks import TasksController
 from kubectl_sky.errors import TaskFailed, UserError
 from kubectl_sky.tasks import doctor, pipeline
 from kubectl_sky.tasks.find import Target, get_by_label, tasks_of
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds, names
+from kubectl_sky_server.controllers.loop import Loop
+from kubectl_sky_server.controllers.tasks import TasksController
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_lead import CHAIN, STAGES, run
 from tests.fake_cluster import FakeCluster

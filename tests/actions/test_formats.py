@@ -11,11 +11,11 @@ import yaml
 
 from kubectl_sky.cli import main
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.install import action as install
-from kubectl_sky.install.model import Flags, controllers_install
 from kubectl_sky.observe.stacks import fold, read
 from kubectl_sky.tasks import stacks
 from kubectl_sky.words import kinds, names
+from kubectl_sky_server.install import action as install
+from kubectl_sky_server.install.model import Flags, controllers_install
 from tests import fake_cluster
 from tests.actions.conftest import Submitter
 from tests.builders import ID

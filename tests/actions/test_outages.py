@@ -6,12 +6,12 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from kubectl_sky_practice.problems import Problem
 from urllib3.exceptions import NewConnectionError
 
 from kubectl_sky.cluster import backoff, errors, session
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.words import kinds
+from kubectl_sky_practice.problems import Problem
 from tests.actions.conftest import Run
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt_soon, lost

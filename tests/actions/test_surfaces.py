@@ -20,12 +20,12 @@ from kubectl_sky.cli import main
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.server.app import create_app
-from kubectl_sky.server.config import Config, Limits
 from kubectl_sky.tasks import find, pending, watch
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.owners import User
+from kubectl_sky_server.rest.app import create_app
+from kubectl_sky_server.rest.config import Config, Limits
 from tests.actions.conftest import Recorder, Submitter, put_warning, shorten_waits
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

@@ -520,7 +520,10 @@ def test_validate_live_json_lists_refusal_and_notes(api: FakeCluster, run: Run) 
 def _cases() -> list[tuple[str, str]]:
     """Return task files: examples, and one for each rule of unsupported fields."""
     root = Path(__file__).parents[2]
-    files = [*root.glob("examples/*.yaml"), *root.glob("deploy/components/oidc/*.yaml")]
+    files = [
+        *root.glob("examples/*.yaml"),
+        *root.glob("packages/server/deploy/components/oidc/*.yaml"),
+    ]
     cases = [(file.name, file.read_text()) for file in sorted(files)]
     for entry in unsupported.list_fields():
         value: object = {"a": "b"}

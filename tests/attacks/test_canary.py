@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 from kubectl_sky.api.task import Task
 from kubectl_sky.cli.main import main
 from kubectl_sky.errors import SkyError
-from kubectl_sky.server.app import create_app
-from kubectl_sky.server.config import Config, Limits
+from kubectl_sky_server.rest.app import create_app
+from kubectl_sky_server.rest.config import Config, Limits
 from tests.fake_cluster import FakeCluster
 
 CANARY = "hunter2canary"  # also valid in the name of an object

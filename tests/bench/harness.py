@@ -60,7 +60,7 @@ class Bench:
         cache.say(f"installing the wheel into {programs.parent}")
         subprocess.run([sys.executable, "-m", "venv", str(programs.parent)], check=True)
         pip = [str(programs / "pip"), "install", "--quiet"]
-        packages = [str(ROOT / "packages" / "practice"), f"{ROOT}[practice,server]"]
+        packages = [*map(str, (ROOT / "packages").iterdir()), str(ROOT)]
         subprocess.run([*pip, *packages], check=True)
         (programs / "kubectl").symlink_to(machine.kubectl())
         # Modules are compiled once, as wherever the program is installed.

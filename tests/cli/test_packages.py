@@ -40,9 +40,10 @@ def test_command_whose_package_is_missing_says_how_to_install_it(
 ) -> None:
     assert main([*words, "--help"]) == 2
     extra = packages.EXTRAS[" ".join(words)]
+    command = f"kubectl sky {' '.join(words)}"
     assert capsys.readouterr().err == (
-        f"error: `kubectl sky {' '.join(words)}` is in the package kubectl-sky-{extra}, which is"
-        f" not installed\nhint: run: pip install 'kubectl-sky[{extra}]'\n"
+        f"error: `{command}` is in kubectl-sky-{extra}, which is not installed\n"
+        f"hint: run: pip install 'kubectl-sky[{extra}]'\n"
     )
 
 

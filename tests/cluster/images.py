@@ -104,7 +104,7 @@ def ours(folder: Path, names: Iterable[str], wheel: Path) -> Path:
     target = environment / "lib/python3.13/site-packages"
     _pip(target, "--require-hashes", "--requirement", _ROOT / ".ci/lock/image.txt")
     _pip(target, "--no-deps", wheel)
-    text = (_ROOT / "Containerfile").read_text()
+    text = (_ROOT / "packages/server/Containerfile").read_text()
     entry = json.loads(re.findall(r"^ENTRYPOINT (.*)", text, re.M)[-1])
     user = re.findall(r"^USER (.*)", text, re.M)[-1]
     variables = re.findall(r"^ENV (.*)", text, re.M)[-1].split()

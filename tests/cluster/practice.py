@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
-from practice_tests import process
 
+from practice_tests import process
 from tests.cluster import machine
 from tests.cluster.components import USERS
 from tests.cluster.shell import Broken, Unavailable, find

@@ -10,10 +10,9 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky_practice import schemas
 from kubectl_sky_practice.resources import BUILT_IN
-
-from kubectl_sky.cluster.session import Connection, Session
 from tests.cluster import drivers
 from tests.cluster.cache import say
 from tests.cluster.hold import Holder

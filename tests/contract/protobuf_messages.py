@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 
 import kubectl_sky_practice
-
 from tests.cluster import machine
 
 FILE = Path(kubectl_sky_practice.__file__).with_name("messages.json.gz")

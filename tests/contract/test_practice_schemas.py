@@ -2,9 +2,8 @@
 
 import json
 
-from kubectl_sky_practice import schemas
-
 from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky_practice import schemas
 from tests.cluster.target import Cluster
 from tests.contract.practice_schemas import of_server
 

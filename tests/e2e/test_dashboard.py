@@ -18,6 +18,7 @@ pytest.importorskip("playwright", reason="make test-all installs it")
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 
+from server_tests.rest.test_usage import Prometheus
 from tests.cluster.packages import require
 from tests.cluster.target import Cluster, selected
 from tests.contract.proxies import CuttingProxy
@@ -25,7 +26,6 @@ from tests.e2e.command import Command
 from tests.e2e.support import write_settings
 from tests.polling import eventually
 from tests.ports import free_port
-from tests.server.test_usage import Prometheus
 
 pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
 

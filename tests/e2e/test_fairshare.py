@@ -15,11 +15,11 @@ import yaml
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.fairshare.model_policy import Policy
-from kubectl_sky.fairshare.model_state import State
 from kubectl_sky.plan.fair_share import LABEL, class_name
 from kubectl_sky.words import kinds
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
+from kubectl_sky_server.fairshare.model_policy import Policy
+from kubectl_sky_server.fairshare.model_state import State
 from tests.cluster.target import ADMIN, Cluster
 from tests.e2e.command import Command
 from tests.e2e.volcano import alone, volcano

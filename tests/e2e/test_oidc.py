@@ -80,7 +80,9 @@ def trusted(cluster: Cluster, issuer: Issuer) -> Iterator[None]:
 @contextmanager
 def proxy(upstream: str, issuer: Issuer, folder: Path) -> Iterator[str]:
     """Run oauth2-proxy with the documented arguments, on plain HTTP of the loopback address."""
-    documents = yaml.safe_load_all((ROOT / "deploy/components/oidc/login.yaml").read_text())
+    documents = yaml.safe_load_all(
+        (ROOT / "packages/server/deploy/components/oidc/login.yaml").read_text()
+    )
     deployment = next(item for item in documents if item["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     address = f"127.0.0.1:{free_port()}"

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from kubectl_sky.words import assets
+from server_tests.ray.graphs import make_bytes
+from server_tests.ray.source import GraphSource, serving
 from tests.cluster import cache
 from tests.cluster.controllers import KUBERAY, require
 from tests.cluster.images import RAY
@@ -17,8 +19,6 @@ from tests.cluster.target import Cluster
 from tests.e2e.command import ROOT, Command
 from tests.e2e.support import as_controller, crds_applied
 from tests.polling import eventually
-from tests.ray.graphs import make_bytes
-from tests.ray.source import GraphSource, serving
 
 RAY_SERVICES = ROOT.parent / "shared" / "crds" / "ray.io_rayservices.yaml"
 NAME = "fruit"

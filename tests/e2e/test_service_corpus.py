@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from practice_tests import process
 
 from kubectl_sky.cluster.session import Connection, Session
+from practice_tests import process
 from tests.contract.corpus import make_files, open_values
 from tests.contract.test_service_corpus import REFUSED, services
 from tests.e2e.command import PROGRAM, InProcess, home

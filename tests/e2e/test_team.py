@@ -86,7 +86,7 @@ def test_team_documented_commands_lead_to_first_task_of_user(
                 page = browser.new_page(viewport={"width": 1280, "height": 760})
                 first_task(page, cluster)
     finally:
-        shell("kubectl delete -k deploy/overlays/team --ignore-not-found")
+        shell("kubectl delete -k packages/server/deploy/overlays/team --ignore-not-found")
         shell("kubectl sky users remove alice@example.com --yes --force")
 
 

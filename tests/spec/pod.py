@@ -6,10 +6,9 @@
 import json
 from typing import Any
 
-from kubectl_sky_practice.schemas import definitions
-
 from kubectl_sky.spec.schema import BASE
 from kubectl_sky.words.assets import CHECKOUT
+from kubectl_sky_practice.schemas import definitions
 
 Json = dict[str, Any]
 

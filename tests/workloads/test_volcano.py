@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubectl_sky.fairshare.model_state import PodGroup
 from kubectl_sky.observe.status import tasks
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.plan.plan import Plan
@@ -14,6 +13,7 @@ from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.volcano import GROUP
+from kubectl_sky_server.fairshare.model_state import PodGroup
 from tests.builders import FACTS, make_job, make_plan
 
 GOLD = Kubernetes(queue="gold")

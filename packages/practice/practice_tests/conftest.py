@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from kubectl_sky_practice import job_status
 
+from kubectl_sky_practice import job_status
 from practice_tests.machine import Machine, machine
 from practice_tests.world import World, settle
 

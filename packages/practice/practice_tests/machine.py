@@ -9,7 +9,6 @@ from typing import Any
 
 from kubectl_sky_practice.api import Deletion
 from kubectl_sky_practice.node import Node
-
 from practice_tests.world import NS, Json, World, until
 
 Story = Callable[["Machine"], Awaitable[None]]

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubectl_sky_practice.api import Deletion
 
+from kubectl_sky_practice.api import Deletion
 from practice_tests.world import NS, Json, World, settle, until
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kubectl_sky_practice.api import Deletion
 from kubectl_sky_practice.problems import Problem
-
 from practice_tests.world import NS, Json, World, play, settle
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from kubectl_sky_practice.environment import ConfigError
 from kubectl_sky_practice.gpus import Gpus
-
 from practice_tests.machine import Machine, machine
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ import time
 from typing import Any
 
 import pytest
+
 from kubectl_sky_practice import job_status
 from kubectl_sky_practice.api import Deletion
-
 from practice_tests.world import NS, Json, World, job, settle, until
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+
 from kubectl_sky_practice.logs import LogOptions, Logs, container_name
 from kubectl_sky_practice.problems import Problem
-
 from practice_tests.world import Json
 
 ID = "practice://c"

@@ -1,6 +1,7 @@
 """Protobuf bodies are decoded with the fields of the real kinds."""
 
 import pytest
+
 from kubectl_sky_practice import protobuf
 
 

@@ -1,6 +1,7 @@
 """Quantities are parsed, summed and written as in Kubernetes."""
 
 import pytest
+
 from kubectl_sky_practice.quantities import Quantity, needs, parse
 
 

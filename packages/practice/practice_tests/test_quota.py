@@ -1,8 +1,8 @@
 """ResourceQuotas and LimitRanges, with the messages that kubectl-sky explains."""
 
 import pytest
-from kubectl_sky_practice.problems import Problem
 
+from kubectl_sky_practice.problems import Problem
 from practice_tests.world import NS, Json, World, until
 
 pytestmark = pytest.mark.anyio

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from kubectl_sky_practice.resources import Resource
 from kubectl_sky_practice.tables import get, table
 

@@ -4,10 +4,10 @@ import copy
 from typing import Any
 
 import pytest
+
 from kubectl_sky_practice import validation
 from kubectl_sky_practice.problems import Problem
 from kubectl_sky_practice.resources import Resource
-
 from practice_tests.world import NS, Json, World
 
 pytestmark = pytest.mark.anyio

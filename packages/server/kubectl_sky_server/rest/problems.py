@@ -1,0 +1,143 @@
+"""Answers for errors: `{"detail": …}`, with a hint and the problems of files."""
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from msgspec import UNSET, UnsetType
+from starlette.exceptions import HTTPException
+
+from kubectl_sky.errors import (
+    MAX_LISTED,
+    ClusterError,
+    Conflict,
+    Forbidden,
+    InUse,
+    Invalid,
+    InvalidFiles,
+    NameTaken,
+    NotFound,
+    NotServed,
+    Problem,
+    Refused,
+    SkyError,
+    TaskFailed,
+    Unauthorized,
+    UnknownName,
+    Unreachable,
+    UserError,
+)
+from kubectl_sky.words.documents import Note, Part
+from kubectl_sky_server.rest import documents
+
+LOG = logging.getLogger("kubectl_sky_server.rest")
+
+_RETRY_SECONDS = "1"
+
+# The first class that an error has decides.
+_STATUS: Mapping[type[SkyError], int] = {
+    UnknownName: 404,
+    NameTaken: 409,
+    InUse: 409,
+    UserError: 400,
+    Invalid: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    Refused: 403,
+    NotFound: 404,
+    NotServed: 404,
+    Conflict: 409,
+    Unreachable: 503,
+    ClusterError: 502,
+    TaskFailed: 409,
+    SkyError: 500,
+}
+
+
+class Rejected(SkyError):
+    """The server rejects a request before it is handled, with its own status."""
+
+    def __init__(self, status: int, what: str, hint: str = "", retry_after: int = 0) -> None:
+        super().__init__(what, hint)
+        self.status = status
+        self.retry_after = retry_after
+
+
+def status_of(error: SkyError) -> int:
+    if isinstance(error, Rejected):
+        return error.status
+    return next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+
+
+class Error(Part, frozen=True):
+    """An error: what is wrong, and what to do next."""
+
+    detail: str
+    hint: str = ""
+    problems: tuple[Problem, ...] | UnsetType = UNSET
+    status: Annotated[int | UnsetType, Note("in the event that ends a stream")] = UNSET
+
+
+def body_of(error: SkyError) -> Error:
+    invalid = isinstance(error, InvalidFiles)
+    return Error(error.what, error.hint, error.problems[:MAX_LISTED] if invalid else UNSET)
+
+
+def answer(error: SkyError) -> Response:
+    status = status_of(error)
+    headers = {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status in (429, 503):
+        retry_after = error.retry_after if isinstance(error, Rejected) else 0
+        headers["Retry-After"] = str(retry_after or _RETRY_SECONDS)
+    return documents.encode(body_of(error), status, headers)
+
+
+def install(app: FastAPI) -> None:
+    """Let the application answer its errors as JSON."""
+
+    @app.exception_handler(SkyError)
+    def _sky_error(request: Request, error: SkyError) -> Response:
+        return answer(error)
+
+    @app.exception_handler(HTTPException)
+    def _http_error(request: Request, error: HTTPException) -> JSONResponse:
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = _methods(request)
+        return JSONResponse({"detail": error.detail}, error.status_code, headers)
+
+    @app.exception_handler(RequestValidationError)
+    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body"))
+        return JSONResponse({"detail": f"{where or 'body'}: {first['msg']}"}, 400)
+
+
+def _methods(request: Request) -> str:
+    """Return all methods of a path: routes know only their own."""
+    path = request.url.path
+    paths = request.app.openapi()["paths"]
+    names = [name for name in paths if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), path)]
+    operations = paths[path if path in paths else names[0]] if names else {}
+    return ", ".join(sorted(operations)).upper()
+
+
+def conceal_bug(error: Exception) -> SkyError:
+    """Return what users may see of an error: of a bug, only that there is one.
+
+    Neither the answer nor the log quotes the error of a bug: its text may have a secret.
+    """
+    if isinstance(error, SkyError):
+        return error
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    position = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "?"
+    LOG.error("internal error: %s at %s", type(error).__name__, position)
+    return SkyError("internal error", "see the server's log")

@@ -1,0 +1,1 @@
+"""Tests of the server, its controllers, users and installation."""

@@ -1,1 +1,0 @@
-"""Tests of kubectl_sky/ui."""
