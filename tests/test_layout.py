@@ -37,6 +37,7 @@ TOP_LEVEL = {
     "README.md",
     "SECURITY.md",
     "action.yml",
+    "conftest.py",
     "docs",
     "examples",
     "kubectl_sky",
