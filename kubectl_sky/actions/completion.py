@@ -37,7 +37,8 @@ class Request(Struct, frozen=True):
     def scope(self, session: Session) -> Scope:
         """Return the namespace and owner that the command would search."""
         namespace = None if self.all_namespaces else session.namespace
-        return Scope(namespace, None if self.all_users else identity.user(session, self.user))
+        user = None if self.all_users else identity.user(session, self.user)
+        return Scope(namespace, user)
 
 
 def candidates(source: str, request: Request) -> Sequence[Candidate]:
@@ -83,7 +84,8 @@ def _namespaces(request: Request) -> Iterator[Candidate]:
 def _contexts(request: Request) -> Iterator[Candidate]:
     contexts = kubeconfig.contexts(request.connection)
     for name in contexts.names:
-        yield name, "current" if name == contexts.current else ""
+        note = "current" if name == contexts.current else ""
+        yield name, note
 
 
 def _owners(request: Request) -> Iterator[Candidate]:
@@ -91,7 +93,8 @@ def _owners(request: Request) -> Iterator[Candidate]:
     namespace = None if request.all_namespaces else session.namespace
     count = Counter(task.user for task in find.list_tasks(session, Scope(namespace, None)))
     for user, number in count.items():
-        yield user, f"{number} tasks" if number > 1 else "1 task"
+        note = f"{number} tasks" if number > 1 else "1 task"
+        yield user, note
 
 
 SOURCES: Mapping[str, Callable[[Request], Iterator[Candidate]]] = {

@@ -132,7 +132,8 @@ def _nodes(draft: Draft, kind: str) -> Sequence[str]:
 
 
 def _script(draft: Draft) -> Sequence[str]:
-    program = _PROGRAMS.get(Path(draft.script).suffix, "" if "/" in draft.script else "./")
+    without_program = "" if "/" in draft.script else "./"
+    program = _PROGRAMS.get(Path(draft.script).suffix, without_program)
     return [
         *_workdir(draft),
         "# The task itself. Without run, the node stays up, and",
@@ -193,8 +194,9 @@ def _workdir(draft: Draft) -> Sequence[str]:
 def write(draft: Draft, path: Path, force: bool) -> None:
     """Write a task file. Raises UserError if the file exists."""
     content = text(draft, str(path))
+    mode = "w" if force else "x"
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
+        with path.open(mode, encoding="utf-8") as file:
             file.write(content)
     except FileExistsError:
         raise UserError(f"{path} already exists", "to overwrite it, use --force") from None

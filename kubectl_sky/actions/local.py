@@ -158,10 +158,9 @@ def _start(
     if gpus and gpus.uuids and (nodes > 1 or record.driver != _DEFAULT_DRIVER):
         what = "--gpus host: the GPUs of this machine are those of one node of a practice cluster"
         raise UserError(what, "use --nodes 1 and no --driver; tasks of several nodes fit on it")
+    gpus_text = str(gpus) if gpus else None
     record = state_dir.write(
-        Record(
-            record.driver, nodes, str(gpus) if gpus else None, False, record.used_in, record.before
-        )
+        Record(record.driver, nodes, gpus_text, False, record.used_in, record.before)
     )
     try:
         driver.start(ClusterSpec(nodes, gpus, requested.port))
@@ -212,6 +211,7 @@ def _status(
     elif state in (ClusterState.STOPPED, ClusterState.ABSENT):
         note = "`kubectl sky local up` starts it again"
     server = _server(state_dir)
+    context = CLUSTER if server else ""
     return Status(
         state,
         record.driver,
@@ -221,7 +221,7 @@ def _status(
         str(state_dir.kubeconfig),
         record.used_in or "",
         note,
-        CLUSTER if server else "",
+        context,
         tuple(driver.details().items()),
         started,
     )

@@ -72,9 +72,10 @@ def describe_finished(targets: Iterable[Target], *, deleted: bool = False) -> No
     targets = list(targets)
     states = {target.state for target in targets}
     worst = next((state for state in (State.FAILED, State.RUNNING) if state in states), None)
+    verdict = "deleted" if deleted else worst or State.COMPLETED
     tasks = [task for target in targets for task in find.tasks_of(target)]
     return Notification(
-        status="deleted" if deleted else worst or State.COMPLETED,
+        status=verdict,
         text=_plain([_line(target, deleted) for target in targets]),
         tasks=[
             NotifiedTask(task.id, task.name, task.namespace, task.state, record.note(task))

@@ -146,10 +146,11 @@ class Client:
         failed, TaskFailed is raised after the last line. `start_timeout` limits the seconds until
         the first node runs.
         """
+        since_seconds = None if since is None else max(int(since), 1)
         options = LogOptions(
             follow=follow,
             tail=tail,
-            since_seconds=None if since is None else max(int(since), 1),
+            since_seconds=since_seconds,
             timestamps=True,
         )
         session, target = multikueue.locate(self._session, self._scope, task)
@@ -214,9 +215,8 @@ class Client:
         if task is None:
             return doctor.check_cluster(self._session)
         session, target = multikueue.locate(self._session, self._scope, task)
-        return doctor.diagnose(
-            session, target.current if isinstance(target, PipelineStatus) else target
-        )
+        current = target.current if isinstance(target, PipelineStatus) else target
+        return doctor.diagnose(session, current)
 
     def gpus(self) -> Table["AcceleratorNode"]:
         """Return the cluster nodes that have GPUs, and how many are free."""

@@ -50,8 +50,9 @@ class Arguments:
                 break
             if word.startswith("--"):
                 self.last_flag = position
-                name, equals, value = word.partition("=")
-                self._add(name, value if equals else None)
+                name, equals, text = word.partition("=")
+                value = text if equals else None
+                self._add(name, value)
             elif len(word) > 1 and word.startswith("-"):
                 self.last_flag = position
                 for name, letters in self._split(word[1:]):
@@ -73,7 +74,8 @@ class Arguments:
             letters = letters[1:]
             option = self._options.get(name)
             if letters.startswith("=") or (option and not option.is_flag and not option.count):
-                yield name, letters.removeprefix("=") if letters else None
+                value = letters.removeprefix("=") if letters else None
+                yield name, value
                 return
             yield name, None
 
@@ -88,8 +90,9 @@ class Arguments:
         elif value is not None:
             self.flags.append((name, value))
         elif isinstance(option.type, click.Choice) and isinstance(option.flag_value, str):
-            chosen = self._remaining and self._remaining[0] in option.type.choices
-            self.flags.append((name, self._remaining.pop(0) if chosen else option.flag_value))
+            is_chosen = self._remaining and self._remaining[0] in option.type.choices
+            choice = self._remaining.pop(0) if is_chosen else option.flag_value
+            self.flags.append((name, choice))
         elif self._remaining:
             self.flags.append((name, self._remaining.pop(0)))
         else:

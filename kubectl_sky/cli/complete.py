@@ -65,8 +65,10 @@ class Text(click.types.StringParamType):
         """Return the candidates for a word; none if the cluster does not answer."""
         from click.shell_completion import CompletionItem
 
-        if self.kind in ("fields", "settings"):
-            return _fields(incomplete, "settings." if self.kind == "settings" else "")
+        if self.kind == "fields":
+            return _fields(incomplete, "")
+        if self.kind == "settings":
+            return _fields(incomplete, "settings.")
         if self.kind in ("file", "dir"):
             return [CompletionItem(incomplete, type=self.kind)]
         paths = self.kind == "paths"  # of cp: TASK:PATH, or a local path
@@ -75,8 +77,9 @@ class Text(click.types.StringParamType):
             source = f"settings.{ctx.params['setting']}"
         given = ctx.params.get(param.name or "")
         used = given if isinstance(given, tuple) else ()
+        suffix = ":" if paths else ""
         items = [
-            CompletionItem(f"{word}:" if paths else word, help=output.cell(text))
+            CompletionItem(f"{word}{suffix}", help=output.cell(text))
             for word, text in _candidates(source, ctx.params)
             if word.startswith(incomplete) and word not in used and _SAFE.fullmatch(word)
         ]

@@ -60,9 +60,8 @@ def command(
         output.note(f'its first lines say how to run it: "head {paths[0]}"')
         return
     to_stdout = target == "-"
-    draft, path = init.draft(
-        _DEFAULT if to_stdout else target, flags["gpus"], flags["nodes"], kind or ""
-    )
+    name = _DEFAULT if to_stdout else target
+    draft, path = init.draft(name, flags["gpus"], flags["nodes"], kind or "")
     if to_stdout:
         output.out(init.text(draft, str(path)).rstrip("\n"))
         return

@@ -165,7 +165,7 @@ def _list_request(
         )
     if flags["deleted"] and (flags["all_contexts"] or flags["watch"]):
         raise UserError("--deleted cannot be combined with --watch or --all-contexts")
-    since = flags["since"]
+    since = flags["since"] if isinstance(flags["since"], timedelta) else None
     limit = flags["limit"]
     states = flags["states"]
     assert limit is None or isinstance(limit, int)
@@ -179,7 +179,7 @@ def _list_request(
     filters = Selection(
         states=tuple(str(state).lower() for state in states),
         labels=cast("Callable[[Mapping[str, str]], bool]", flags["labels"]),
-        since=since if isinstance(since, timedelta) else None,
+        since=since,
         order=str(flags["order"]),
         limit=limit,
     )

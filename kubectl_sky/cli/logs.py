@@ -183,11 +183,12 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
     since = flags["since"]
     timeout = flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
+    since_seconds = max(int(since.total_seconds()), 1) if since else None  # 0: all
     return logs.LogRequest(
         LogOptions(
             follow=following,
             tail=flags["tail"],
-            since_seconds=max(int(since.total_seconds()), 1) if since else None,  # 0: all
+            since_seconds=since_seconds,
             timestamps=_with_timestamps(flags),
             previous=bool(flags["previous"]),
         ),

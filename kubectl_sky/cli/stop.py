@@ -85,7 +85,8 @@ def command(
         raise UserError("no TASK given", "name the tasks to stop, or use --all")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    tasks = _choose_tasks(session, scope, None if everything else references, yes)
+    named = None if everything else references
+    tasks = _choose_tasks(session, scope, named, yes)
     for text in (*stop.stop(session, tasks), *multikueue.delete_copies(session, tasks)):
         output.warning(text)
     remaining = multikueue.wait_until_gone(session, tasks) if flags["waits"] else None

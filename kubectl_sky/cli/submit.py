@@ -219,6 +219,9 @@ def request(
     from kubectl_sky.submitting import submit
 
     timeout = flags["wait_timeout"]
+    start_timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else None
+    rerun = submits.repeated()
+    replaced = rerun.record.id if rerun else ""
     return submit.Options(
         source=source,
         connection=cluster.flags(),
@@ -226,11 +229,11 @@ def request(
         dry_run=cast("submit.DryRun", flags["dry_run"]),
         show_secrets=bool(flags["show_secrets"]),
         follow=not (flags["detach"] or form),
-        start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
+        start_timeout=start_timeout,
         new_volumes=cast("Storage | None", flags.get("create_volumes")),
         wait_for_volumes=cast("bool | None", flags.get("wait_for_volumes")),
         after=cast("str | None", flags.get("after")),
-        replaces=rerun.record.id if (rerun := submits.repeated()) else "",
+        replaces=replaced,
     )
 
 

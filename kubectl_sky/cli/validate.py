@@ -75,11 +75,12 @@ def command(
     if live.error and code != 2:
         raise live.error
     if form:
+        notes = live.notes if flags["live"] else UNSET
         document = Validation(
             valid=not code,
             problems=[*problems, *live.problems],
             dangers=[item.report for report in reports for item in report.review.dangers],
-            notes=live.notes if flags["live"] else UNSET,
+            notes=notes,
         )
         output.out(output.data(document, form))
         return code

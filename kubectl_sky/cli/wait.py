@@ -135,7 +135,8 @@ def command(
     until = {"running": Until.RUNNING, "delete": Until.DELETED}.get(state, Until.FINISHED)
     if leads and until is not Until.FINISHED:
         raise UserError(f"--continue cannot be combined with --for={state}", "remove one of them")
-    wait = Wait(timeout.total_seconds() if timeout is not None else None, until, leads)
+    seconds = timeout.total_seconds() if timeout is not None else None
+    wait = Wait(seconds, until, leads)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     targets = _targets(session, scope, references, state)

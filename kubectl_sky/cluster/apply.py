@@ -73,7 +73,8 @@ def apply_all(
     except (ClusterError, UserError) as error:
         remaining = run.undo()
         summary = run.summary(remaining)
-        failed = type(error)(f"{error.what}; {summary}" if summary else error.what, error.hint)
+        what = f"{error.what}; {summary}" if summary else error.what
+        failed = type(error)(what, error.hint)
         failed.remaining = [applied.object for applied in remaining]
         raise failed from None
 

@@ -83,14 +83,16 @@ def _run(provider: ExecProvider, plugin: Entry, *, interactive: bool) -> str:
     """Run the plugin and return what it prints; a user at a terminal sees its messages."""
     command = plugin["command"]
     visible = interactive or bool(sys.stderr and sys.stderr.isatty())
+    stdin = None if interactive else subprocess.DEVNULL
+    stderr = None if visible else subprocess.PIPE
     try:
         done = subprocess.run(
             provider.args,
             cwd=provider.cwd,
             env=provider.env,
-            stdin=None if interactive else subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
-            stderr=None if visible else subprocess.PIPE,
+            stderr=stderr,
             encoding="utf-8",
             errors="replace",
             check=False,

@@ -113,7 +113,8 @@ def refuse(info: RequestInfo, status: int, data: bytes) -> ClusterError:
 
 def error_of_status(info: RequestInfo, body: Mapping[str, Any]) -> ClusterError:
     code = body.get("code")
-    return refuse(info, code if isinstance(code, int) else 500, json.dumps(body).encode())
+    status = code if isinstance(code, int) else 500
+    return refuse(info, status, json.dumps(body).encode())
 
 
 def refuse_redirect(info: RequestInfo, status: int, location: str) -> ClusterError:
@@ -150,9 +151,10 @@ def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
         body = {}
     details = _object(body.get("details"))
     items = details.get("causes")
+    items = items if isinstance(items, list) else []
     causes = tuple(
         (one_line(cause.get("field")), one_line(cause.get("message")))
-        for cause in map(_object, items if isinstance(items, list) else ())
+        for cause in map(_object, items)
     )
     text = one_line(body.get("message") or ("" if body else _text(data)))
     if info.parts["plural"] == "secrets":  # messages may quote secret values
@@ -231,7 +233,7 @@ def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) 
     where = f" in namespace {namespace}" if namespace else " in the whole cluster"
     flag = f" -n {namespace}" if namespace else ""
     hint = f"run `kubectl sky doctor{flag}` to see all missing rights, or ask a cluster admin"
-    extra = "serve" if resource in _OF_SERVICES else "cluster" if resource == "nodes" else ""
+    extra = _role_extra(resource)
     if not namespace and extra != "cluster":  # doctor shows the rights in a namespace
         hint = "name a namespace with -n, or ask a cluster admin"
     elif extra:
@@ -243,6 +245,13 @@ def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) 
     return Forbidden(f"forbidden: {who} may not {verb} {resource}{where}", hint)
 
 
+def _role_extra(resource: str) -> str:
+    """Return what `doctor --role --with` needs to include a right to this resource."""
+    if resource in _OF_SERVICES:
+        return "serve"
+    return "cluster" if resource == "nodes" else ""
+
+
 def _not_found(refusal: Refusal) -> ClusterError:
     parts = refusal.info.parts
     if not refusal.reason and "container" in refusal.message:  # a message of the kubelet
@@ -251,13 +260,16 @@ def _not_found(refusal: Refusal) -> ClusterError:
         # The API server has these itself: apps, batch, authentication.k8s.io.
         is_builtin = "." not in parts["group"] or parts["group"].endswith(".k8s.io")
         is_builtin = is_builtin and parts["group"] != METRICS
+        hint = "install its controller, or choose another backend"
+        if is_builtin:
+            hint = (
+                "use a complete cluster, such as that of `kubectl sky local up --driver kind`,"
+                " or a newer Kubernetes"
+            )
         return NotServed(
             f"the cluster does not serve {refusal.info.resource}"
             f" ({parts['group'] or 'core'}/{parts['version']})",
-            "use a complete cluster,"
-            " such as that of `kubectl sky local up --driver kind`, or a newer Kubernetes"
-            if is_builtin
-            else "install its controller, or choose another backend",
+            hint,
         )
     if refusal.kind == "namespaces":
         name = refusal.name
@@ -285,10 +297,13 @@ def _conflict(refusal: Refusal) -> ClusterError:
     resource = about["resource"] if about else info.resource
     name = about["name"] if about else refusal.name or info.parts["name"]
     if refusal.reason == "AlreadyExists":
-        deleting = "; it is being deleted" if "object is being deleted" in refusal.message else ""
+        if "object is being deleted" in refusal.message:
+            return Conflict(
+                f"{resource} {name} already exists{where}; it is being deleted",
+                "wait until it is gone",
+            )
         return Conflict(
-            f"{resource} {name} already exists{where}{deleting}",
-            "wait until it is gone" if deleting else "choose another name, or delete it first",
+            f"{resource} {name} already exists{where}", "choose another name, or delete it first"
         )
     if "exceeded quota" in refusal.message or "object has been modified" not in refusal.message:
         return Conflict(refusal.message or f"{resource} {name}{where} is in conflict")

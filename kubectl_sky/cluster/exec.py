@@ -229,8 +229,9 @@ def _messages(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Itera
     last_active_at = monotonic()
     while True:
         limit = min(until, max(last_active_at, sender.last_sent_at) + idle)
+        deadline = None if limit == inf else limit
         try:
-            message = websocket.receive(pipes.stop, None if limit == inf else limit)
+            message = websocket.receive(pipes.stop, deadline)
         except TimeoutError:
             stopped = pipes.stop and pipes.stop.is_set()
             if stopped or monotonic() >= min(

@@ -204,7 +204,8 @@ def _messages(websocket: WebSocket, client_done: Event) -> Iterator[bytes]:
         try:
             sender_done = client_done.is_set()
             until = monotonic() + _CLOSE_AFTER_SECONDS if sender_done else None
-            message = websocket.receive(None if sender_done else client_done, until)
+            stop = None if sender_done else client_done
+            message = websocket.receive(stop, until)
         except TimeoutError:
             if sender_done:
                 return

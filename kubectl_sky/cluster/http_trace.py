@@ -77,12 +77,16 @@ def _show_url(url: str) -> str:
     """Return a URL without user, password and tokens."""
     parts = urlsplit(url)
     query = [
-        (name, REDACTED if _SECRET_FIELDS.search(name) else value)
+        (name, _show_value(name, value))
         for name, value in parse_qsl(parts.query, keep_blank_values=True)
     ]
     return parts._replace(
         netloc=parts.netloc.rpartition("@")[2], query=urlencode(query, safe=",=/()!")
     ).geturl()
+
+
+def _show_value(name: str, value: str) -> str:
+    return REDACTED if _SECRET_FIELDS.search(name) else value
 
 
 def _show_body(body: object, is_secret: bool) -> str:

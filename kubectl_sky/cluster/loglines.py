@@ -151,9 +151,8 @@ class ResumePosition:
             else:
                 first = next(line for line in lines if line.startswith(second))
                 is_partial = self._partial and not self._seconds
-                self._seconds[second] = _SecondCount(
-                    0 if is_partial else count, timestamp_of(first)
-                )
+                known_count = 0 if is_partial else count
+                self._seconds[second] = _SecondCount(known_count, timestamp_of(first))
         for second in sorted(self._seconds)[:-2]:
             del self._seconds[second]
         self.last = max(self.last, timestamp_of(lines[-1]), key=_sort_key)

@@ -168,11 +168,10 @@ def _pages(
     count = 0
     page = shapes.list_of(shape or shapes.of(kind))
     headers = _METADATA_LIST if shape is shapes.METADATA_ONLY else None
+    answer_shape = Trimmed(page) if shape else page
     deadline = monotonic() + _LIST_SECONDS
     for number in range(_MAX_PAGES):
-        answer = session.send(
-            "GET", url_path, query=query, headers=headers, shape=Trimmed(page) if shape else page
-        )
+        answer = session.send("GET", url_path, query=query, headers=headers, shape=answer_shape)
         metadata = answer.body["metadata"]
         items = answer.body["items"] or []
         for item in items:
@@ -408,7 +407,8 @@ def _path(session: Session, item: Json, name: str | None = None) -> str:
     kind = kind_of_known(item)
     metadata = item["metadata"]
     namespace = _namespace_for(session, kind, metadata.get("namespace"))
-    return path(kind, namespace, metadata["name"] if name is None else name)
+    name = metadata["name"] if name is None else name
+    return path(kind, namespace, name)
 
 
 def _dry_run_query(dry_run: bool) -> dict[str, str]:

@@ -178,9 +178,8 @@ class Session:
         """Return how to repeat what begins now, for `wait_or_raise`."""
         if self._patience:
             return Backoff(*self._patience)
-        return Backoff(
-            self._outage.given_up, self._timeout if self._outage.has_answered else 0, monotonic()
-        )
+        seconds = self._timeout if self._outage.has_answered else 0
+        return Backoff(self._outage.given_up, seconds, monotonic())
 
     def wait_or_raise(self, retries: Backoff, error: Unreachable) -> None:
         """Wait before the next attempt, or raise the error if the server is away for too long."""

@@ -77,11 +77,12 @@ class Attempts:
         self._method = method
         self._repeatable = repeatable
         self._longest = float(_MAX_PAUSE_SECONDS)
+        methods = None if repeatable else _NO_METHODS
         self._retries = Retry(
             total=retries,
             connect=min(retries, _CONNECT_RETRIES),
             other=0,  # certificate errors are permanent
-            allowed_methods=None if repeatable else _NO_METHODS,
+            allowed_methods=methods,
             backoff_factor=0.2,
             backoff_max=5,
             backoff_jitter=0.2,

@@ -85,13 +85,14 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     certificate = flags["tls_cert"]
     key = flags["tls_key"]
     _check_exposure(host, bool(certificate), bool(key), flags)
+    log = audit.open_log(audit_log) if audit_log else None
     config = Config(
         cluster.flags(),
         hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in flags["hosts"])),
         trust_x_user=bool(flags["trust_x_user"]),
         session_keys=os.environ.get(SESSION_KEYS, "").replace(",", " ").split(),
         behind_proxy=bool(flags["behind_proxy"]),
-        audit=audit.open_log(audit_log) if audit_log else None,
+        audit=log,
     )
     listener = Listener(
         host, _port(port), *(str(path) if path else "" for path in (certificate, key))
