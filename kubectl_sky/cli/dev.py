@@ -181,11 +181,12 @@ def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) ->
     from kubectl_sky.submitting.taskfile import Source
 
     expiry = model.expiry(_seconds(flags["lifetime"]), _seconds(flags["idle"]), preferences())
+    stdin = sys.stdin.buffer if file else io.BytesIO(b"name: dev\n")
     return Source(
         file or _NO_FILE,
         overrides,
         os.environ,
-        sys.stdin.buffer if file else io.BytesIO(b"name: dev\n"),
+        stdin,
         flags["strict"],
         in_memory=not file,
         adapt=partial(model.only_pod, expiry=expiry),

@@ -91,4 +91,5 @@ def _table(usage: "Usage") -> str:
 
 def _bar(hours: float, most: float) -> str:
     """Return a bar that is as long as the share of the largest row."""
-    return "#" * max(round(_BAR * hours / most), 1 if hours else 0)
+    shortest = 1 if hours else 0
+    return "#" * max(round(_BAR * hours / most), shortest)

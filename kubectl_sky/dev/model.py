@@ -57,10 +57,11 @@ def dev_pod(task: Task, expiry: Expiry) -> Task:
     if expiry.lifetime:
         deadline = {"activeDeadlineSeconds": expiry.lifetime + _START_SECONDS}
         pod = {**pod, "spec": deadline | (pod.get("spec") or {})}
+    run = stay(expiry) if expiry.lifetime or expiry.idle else None
     return replace(
         task,
         num_nodes=1,
-        run=stay(expiry) if expiry.lifetime or expiry.idle else None,
+        run=run,
         stays=True,
         scripts={"sshd.sh": assets.read("runtime", "sshd.sh")},
         kubernetes=replace(task.kubernetes, pod=pod),

@@ -77,7 +77,8 @@ def candidates(session: Session) -> Iterator[tuple[str, str]]:
             groups.setdefault(node.model, []).append(node)
     for name, nodes in groups.items():
         free = [node.free for node in nodes if node.free is not None]
-        yield name, f"{sum(free)} free" if free else ""
+        note = f"{sum(free)} free" if free else ""
+        yield name, note
 
 
 def top(session: Session, task: TaskStatus) -> list[NodeUsage]:
@@ -102,9 +103,8 @@ def usage(session: Session, scope: Scope, since: timedelta, by: str) -> Usage:
     For models of GPUs, it reads whole objects, and the cluster nodes in another request.
     """
     with_models = by == "gpu"
-    tasks = find.list_objects(
-        session, scope, find.Read(shape=find.whole) if with_models else find.Read()
-    )
+    read = find.Read(shape=find.whole) if with_models else find.Read()
+    tasks = find.list_objects(session, scope, read)
     labels = _labels(session) if with_models else {}
     now = session.now()
     start = now - since

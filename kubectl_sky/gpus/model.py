@@ -151,16 +151,19 @@ def _of_resource(
     devices = [device for device in node.get("devices") or () if device.resource == resource]
     models = [*from_labels(labels), *filter(None, (device.model for device in devices))]
     total = int(amount_of(allocatable.get(resource, str(len(devices)))))
-    used = sum(users.values())
+    in_use = sum(users.values())
     ready = condition(node, "Ready") is not None
     ready = ready and not node.get("spec", {}).get("unschedulable")
+    available = max(total - in_use, 0) if ready else 0
+    used = in_use if pods_known else None
+    free = available if pods_known else None
     return AcceleratorNode(
         name=node["metadata"]["name"],
         model=next(iter(models), ""),
         resource=resource,
         total=total,
-        used=used if pods_known else None,
-        free=(max(total - used, 0) if ready else 0) if pods_known else None,
+        used=used,
+        free=free,
         ready=ready,
         users=dict(sorted(users.items(), key=lambda item: (-item[1], item[0]))),
     )

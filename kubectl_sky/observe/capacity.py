@@ -347,7 +347,9 @@ def explain_gang(
         return f"{text}; no cluster node accepts them", ""
     domain, rooms = max(domains.items(), key=lambda item: sum(room.count for room in item[1]))
     fits = sum(room.count for room in rooms)
-    fit = "all fit" if fits >= number else f"{fits} fit" if fits > 1 else f"{fits or 'none'} fits"
+    fit = f"{fits} fit" if fits > 1 else f"{fits or 'none'} fits"
+    if fits >= number:
+        fit = "all fit"
     if topology:
         text = f"{text} in one {topology}"
         fit = f"{fit} in {topology} {domain}"

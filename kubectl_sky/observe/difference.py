@@ -328,9 +328,8 @@ class BlockDumper(yaml.CSafeDumper):
 
 
 def _represent(dumper: BlockDumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar(
-        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    )
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 BlockDumper.add_representer(str, _represent)

@@ -60,6 +60,10 @@ def combine(
         hosts = [f"[{text}]" if ":" in text else text for text in outside if number]
         addresses = tuple(f"{text}:{number}" for text in hosts)
         ports.append(Port(port["port"], f"{host}:{port['port']}", addresses))
+    cluster_ip = spec.get("clusterIP") or ""
+    if cluster_ip == "None":  # a headless Service
+        cluster_ip = ""
+    pod_name = pod["metadata"]["name"] if pod else ""
     is_ready = bool(condition(pod, "Ready")) and "deletionTimestamp" not in pod["metadata"]
     return Ports(
         task_id=task.id,
@@ -67,8 +71,8 @@ def combine(
         namespace=task.namespace,
         service=name,
         type=kind,
-        cluster_ip="" if spec.get("clusterIP") == "None" else spec.get("clusterIP") or "",
-        pod=pod["metadata"]["name"] if pod else "",
+        cluster_ip=cluster_ip,
+        pod=pod_name,
         ready=is_ready,
         pending=kind == "LoadBalancer" and not balancers,
         ports=tuple(ports),

@@ -57,8 +57,9 @@ class Evidence(Part, frozen=True):
         """
         existing = {name for node in task.nodes for name in (node.pod, node.previous)}
         remaining = tuple(death for death in self.deaths if death.pod not in existing)
-        has_cause = any(death.reason != STOPPED for death in remaining)
-        return replace(self, deaths=remaining if has_cause else ())
+        if all(death.reason == STOPPED for death in remaining):
+            remaining = ()
+        return replace(self, deaths=remaining)
 
 
 def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[DeletedPod]:
@@ -70,19 +71,22 @@ def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[DeletedPod]:
         status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
         # Controllers of some backends delete stopped pods before the object has failed.
         stopped = task.workload.fail_fast and was_deleted(pod)
+        reason = STOPPED if stopped else status.reason
         gpus = gpus_of(pod)
+        gpu_count = gpus.count if gpus else None
+        gpu_model = gpus.model if gpus else ""
         yield DeletedPod(
             rank=rank,
             name=status.name,
             pod=status.pod,
             host=status.host,
-            reason=STOPPED if stopped else status.reason,
+            reason=reason,
             message=status.message,
             ended_at=status.ended_at,
             exit_code=status.exit_code,
             started_at=pod.get("status", {}).get("startTime") or "",
-            gpus=gpus.count if gpus else None,
-            gpu=gpus.model if gpus else "",
+            gpus=gpu_count,
+            gpu=gpu_model,
         )
 
 

@@ -171,6 +171,8 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
     groups = {name: value or "" for name, value in match.groupdict().items()}
     reason, _, code = signal.reason.rpartition(" ")  # `Error 7`
     code = code if code.isdecimal() else ""
+    has_code = code and signal.source in _ENDS
+    end = end_text(reason, bounded.integer(code)) if has_code else ""
     words = _Words(
         groups,
         id=snapshot.task_id,
@@ -178,12 +180,13 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         about=signal.about,
         reason=signal.reason,
         message=signal.message,
-        end=end_text(reason, bounded.integer(code)) if signal.source in _ENDS and code else "",
+        end=end,
     )
     if rule.detail:
         words.update(rule.detail(snapshot, signal, groups))
     parts = [part.format_map(words) for part in rule.what.split("|")]
     then = _one_line(rule.then.format_map(words))
+    hint = "" if then == SEE_LOGS.format_map(words) else then
     return Cause(
         rule=rule.name,
         stage=rule.stage,
@@ -192,7 +195,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         ranks=signal.ranks,
         evidence=signal.message or signal.reason,
         headline=_headline(parts),
-        hint="" if then == SEE_LOGS.format_map(words) else then,
+        hint=hint,
         notice=rule.notice(words),
         source=rule.source,
         mere=rule.mere,

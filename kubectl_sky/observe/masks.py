@@ -310,8 +310,11 @@ def _steps(text: str, start: int, around: str) -> Iterator[int]:
         opening = _QUOTE.match(text, position)
         if opening and opening[0] != around:
             end = text.find(opening[0], opening.end())
-            line = text.find("\n", position)
-            position = end + len(opening[0]) if end >= 0 else (line if line >= 0 else len(text))
+            if end < 0:  # to the end of the line
+                line = text.find("\n", position)
+                position = line if line >= 0 else len(text)
+            else:
+                position = end + len(opening[0])
         elif text.startswith("$(", position) or (position == start and text[position] == "("):
             line = text.find("\n", position) % (len(text) + 1)
             position = text.rfind(")", position, line) + 1 or line

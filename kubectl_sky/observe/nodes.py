@@ -328,11 +328,13 @@ def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
         for end in ends if sidecar.get("name") == names.HOLD else ():
             if match := _HELD.match(end.get("message", "")):
                 code = int(match[2])
+                in_setup = match[3] == "setup"
+                message = f"setup failed with exit code {code}" if in_setup else ""
                 failed = replace(
                     running,
                     state=State.FAILED,
                     reason="Error",
-                    message=f"setup failed with exit code {code}" if match[3] == "setup" else "",
+                    message=message,
                     exit_code=code,
                     ended_at=end.get("finishedAt") or "",
                     held_until=age.timestamp(datetime.fromtimestamp(int(match[1]), UTC)),
@@ -380,12 +382,14 @@ def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
     by_itself = finished and deleted and deleted - finished > grace
     was_killed = "deletionTimestamp" in metadata and not by_itself
     reason = status.get("reason") or disruption.get("reason") or (POD_DELETED if was_killed else "")
+    reason = "" if succeeded else reason or end.get("reason") or "Failed"
     message = status.get("message") or disruption.get("message") or end.get("message") or ""
+    message = "" if succeeded else message.strip()
     ended = replace(
         base,
         state=State.RUNNING,
-        reason="" if succeeded else reason or end.get("reason") or "Failed",
-        message="" if succeeded else message.strip(),
+        reason=reason,
+        message=message,
         exit_code=end.get("exitCode"),
         started_at=end.get("startedAt") or "",
         ended_at=end.get("finishedAt") or "",

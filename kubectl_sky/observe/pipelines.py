@@ -203,11 +203,12 @@ class PipelineStatus(Part, frozen=True):
 
     @property
     def document(self) -> Pipeline:
+        execution = "parallel" if self.first_member.parallel else "serial"
         return Pipeline(
             pipeline_id=self.id,
             name=self.name,
             status=self.state,
-            execution="parallel" if self.first_member.parallel else "serial",
+            execution=execution,
             created_at=self.created_at,
             updated_at=self.updated_at,
             username=self.user,

@@ -161,7 +161,13 @@ def _queue(
     active = _condition(item, "Active")
     stopped = "" if active.get("status", "True") == "True" else active.get("message") or "stopped"
     in_queue = [item for item in workloads if item.get("spec", {}).get("queueName") == name]
+    pending = None
+    if cluster_queue is not None:
+        pending = (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0
     times = [time for time in map(_admitted_at, in_queue) if time and now - time <= _RECENT]
+    interval = None
+    if len(times) >= _MIN_ADMISSIONS:
+        interval = (now - min(times)).total_seconds() / len(times)
     spec = (cluster_queue or {}).get("spec") or {}
     return Queue(
         name=name,
@@ -170,17 +176,13 @@ def _queue(
         admitted=status.get("admittedWorkloads") or 0,
         pending=status.get("pendingWorkloads") or 0,
         stopped=str(stopped),
-        pending_in_cluster_queue=None
-        if cluster_queue is None
-        else (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0,
+        pending_in_cluster_queue=pending,
         resources=tuple(_shares(_read_used(item), cluster_queue)),
         waiting=tuple(entry.in_queue for entry in waiting(in_queue)),
         cohort=str(spec.get("cohortName") or spec.get("cohort") or ""),
         strict=spec.get("queueingStrategy") == "StrictFIFO",
         recent_admissions=len(times),
-        interval_seconds=(now - min(times)).total_seconds() / len(times)
-        if len(times) >= _MIN_ADMISSIONS
-        else None,
+        interval_seconds=interval,
     )
 
 

@@ -33,10 +33,18 @@ _NOT_FOUND = ": not found", ": command not found"  # of shells
 _LINES = 3  # log lines at the end of a finding
 
 
+def _rank(signal: Signal) -> int:
+    """Return the first node that has the symptom."""
+    return signal.ranks[0] if signal.ranks else 0
+
+
+def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object:
+    return snapshot.pods.get(_rank(signal), {})
+
+
 def _log(snapshot: TaskSnapshot, signal: Signal) -> Sequence[str]:
     """Return the last log lines of the node, or else its termination message."""
-    rank = signal.ranks[0] if signal.ranks else 0
-    return snapshot.logs.get(rank, ()) or signal.message.splitlines()
+    return snapshot.logs.get(_rank(signal), ()) or signal.message.splitlines()
 
 
 def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -52,17 +60,15 @@ def _error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
 
 def _missing_command(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    rank = signal.ranks[0] if signal.ranks else 0
-    advice = missing_command_advice(snapshot.pods.get(rank, {}), _log(snapshot, signal))
+    advice = missing_command_advice(_pod(snapshot, signal), _log(snapshot, signal))
     return {**_error(snapshot, signal, groups), "advice": advice}
 
 
 def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the error of `setup`, from the log of the node, and what to do."""
-    rank = signal.ranks[0] if signal.ranks else 0
-    lines = snapshot.logs.get(rank, ())
+    lines = snapshot.logs.get(_rank(signal), ())
     text = cause(lines)
-    pod = snapshot.pods.get(rank, {})
+    pod = _pod(snapshot, signal)
     is_missing = groups["code"] == "127" or text.endswith(_NOT_FOUND)
     advice = missing_command_advice(pod, lines) if is_missing else SEE_LOGS
     return {"error": f": {text}" if text else "", "advice": advice.format(id=snapshot.task_id)}
@@ -71,7 +77,7 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
 def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how long a probe may fail, which field says so, and what to change."""
     kind = groups.get("which", signal.reason).lower()
-    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
+    pod = _pod(snapshot, signal)
     containers = pod.get("spec", {}).get("containers", ())
     main: Object = next((item for item in containers if item["name"] == names.CONTAINER), {})
     probe = main.get(f"{kind}Probe") or {}
@@ -97,7 +103,7 @@ def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
 
 def _head_memory(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
+    pod = _pod(snapshot, signal)
     return {"limit": resources.container_limit(pod, names.CONTAINER, "memory") or "not set"}
 
 
@@ -117,7 +123,7 @@ def _gone(name: str, reason: str, message: str, what: str, then: str = "{advice}
 
 def _restart(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how the node runs again: not before its pod is gone, if that is being deleted."""
-    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0)
+    pod = _pod(snapshot, signal)
     if pod and is_terminating(pod) and is_silent(pod):
         return {"advice": f"{repair(pod['spec']['nodeName'])}: until then no other pod starts"}
     recovers = any("podFailurePolicy" in item.get("spec", {}) for item in snapshot.workloads)
@@ -139,7 +145,7 @@ def _deadline(name: str, source: SignalSource, owner: str, where: str) -> Rule:
 
 
 def _image(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
+    pod = _pod(snapshot, signal)
     containers = pod.get("spec", {}).get("containers", ())
     image = next((item.get("image") for item in containers if item["name"] == names.CONTAINER), "")
     return {"image": f"; image {image}" if image else ""}

@@ -65,7 +65,8 @@ def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
         command, *lines = block.split("\n")
         frames = [_clean(line) for line in lines if line.strip() and not line.startswith("@")]
         source = next(re.finditer(r"^@source (\S+)", block, re.M), None)
-        stack = Stack(_title(command), _clean(source[1]) if source else PROC)
+        source_name = _clean(source[1]) if source else PROC
+        stack = Stack(_title(command), source_name)
         if stack.source == FAULTHANDLER:
             calls = _FRAME.findall(next(dumps, ""))
             frames = [_clean(f"{name} ({file}:{line})") for file, line, name in calls]

@@ -244,6 +244,9 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def document(self) -> Task:
         member = self.member
+        pipeline = member.id if member else ""
+        pipeline_name = member.title if member else None
+        stage = member.stage if member else None
         metadata = TaskMetadata(
             detailed_status=self.detailed_status,
             job_name=self.nodes[0].job,
@@ -261,9 +264,9 @@ class TaskStatus(Part, frozen=True, dict=True):
             note=self.note,
             nodes=[node.document for node in self.nodes],
             logs=self.logs,
-            pipeline=member.id if member else "",
-            pipeline_name=member.title if member else None,
-            stage=member.stage if member else None,
+            pipeline=pipeline,
+            pipeline_name=pipeline_name,
+            stage=stage,
             labels={
                 key: text
                 for key, text in self.labels.items()
@@ -453,10 +456,11 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
         stopped_for=annotations.get(names.STOPPED_FOR, ""),
     )
-    # When `main` of all nodes had succeeded, before their pods were ended for others.
     verdict = backend.node(item, rank)
-    ended = annotations.get(names.MAIN_ENDED)
-    status = node(base, PhaseDetails(Phase.COMPLETED, at=ended) if ended else verdict, pods)
+    # When `main` of all nodes had succeeded, before their pods were ended for others.
+    if ended := annotations.get(names.MAIN_ENDED):
+        verdict = PhaseDetails(Phase.COMPLETED, at=ended)
+    status = node(base, verdict, pods)
     if pods and outlived_by(pods[-1]):
         return _outlived(backend, item, replace(status, kept_by=kept_by(pods[-1])), pods)
     ready_pods = item.get("status", {}).get("ready") or 0

@@ -229,7 +229,8 @@ def _starting(
             return spans, ()
         at = max(at, end)
     spans.append(Span(Phase.STARTING, at, started))
-    return spans, () if is_known else (Phase.IMAGE,)
+    unknown = () if is_known else (Phase.IMAGE,)
+    return spans, unknown
 
 
 def _files(pod: Object) -> Span | None:
@@ -240,8 +241,8 @@ def _files(pod: Object) -> Span | None:
     finished = [time for end in ends if (time := _time(end.get("finishedAt")))]
     if not starts:
         return None
-    is_over = len(finished) == len(ends)
-    return Span(Phase.FILES, min(starts), max(finished) if is_over else None)
+    end = max(finished) if len(finished) == len(ends) else None
+    return Span(Phase.FILES, min(starts), end)
 
 
 def _image(signs: _Signs, pod: Object) -> tuple[Span | None, bool]:
@@ -271,7 +272,8 @@ def _in_container(
         yield from _setup(pod, ready, finished)
     else:
         goes_on = finished is None and node.awaits_files
-        yield Span(Phase.FILES if goes_on else Phase.UNKNOWN, started, finished)
+        phase = Phase.FILES if goes_on else Phase.UNKNOWN
+        yield Span(phase, started, finished)
 
 
 def _setup(pod: Object, ready: datetime, finished: datetime | None) -> Iterator[Span]:
@@ -294,7 +296,8 @@ def _in_order(spans: list[Span], node: NodeStatus) -> tuple[Span, ...]:
     result: list[Span] = []
     ended = _ended_at(node) if node.state.ended else None
     for span in spans:
-        start = max(span.start, (result[-1].end or span.start) if result else span.start)
+        end_before = result[-1].end if result else None
+        start = max(span.start, end_before or span.start)
         end = span.end or ended
         if node.state.ended and end is None:
             continue  # it is not known when it ended

@@ -138,6 +138,7 @@ def volume(claim: Object, pods: Sequence[Object] = ()) -> VolumeStatus:
     labels = metadata.get("labels", {})
     annotations = metadata.get("annotations", {})
     requested = spec.get("resources", {}).get("requests", {}).get("storage", "")
+    phase = "Terminating" if is_terminating(claim) else status.get("phase", "")
     return VolumeStatus(
         id=labels.get(names.VOLUME_ID, ""),
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.VOLUME_NAME, ""),
@@ -148,7 +149,7 @@ def volume(claim: Object, pods: Sequence[Object] = ()) -> VolumeStatus:
         size=status.get("capacity", {}).get("storage") or requested,
         storage_class=spec.get("storageClassName", ""),
         access_modes=tuple(spec.get("accessModes", ())),
-        phase="Terminating" if is_terminating(claim) else status.get("phase", ""),
+        phase=phase,
         created_at=metadata.get("creationTimestamp", ""),
         reason=deletion(claim, pods),
     )
@@ -233,6 +234,7 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
             users[user] = finished and users.get(user, True)
     titles = []
     for (title, name), finished in sorted(users.items()):
-        words = ", ".join(filter(None, (name, "finished" if finished else "")))
+        state = "finished" if finished else ""
+        words = ", ".join(filter(None, (name, state)))
         titles.append(f"{title} ({words})" if words else title)
     return titles

@@ -94,9 +94,12 @@ def serve_health(host: str, port: int, collect: Collect) -> Iterator[None]:
     def answer(environ: "WSGIEnvironment", start: "StartResponse") -> Iterable[bytes]:
         if environ["PATH_INFO"] == "/metrics":
             return export(environ, start)
-        found = environ["PATH_INFO"] == "/healthz"
-        start("200 OK" if found else "404 Not Found", [("Content-Type", "text/plain")])
-        return [b"ok\n" if found else b"not found\n"]
+        headers = [("Content-Type", "text/plain")]
+        if environ["PATH_INFO"] == "/healthz":
+            start("200 OK", headers)
+            return [b"ok\n"]
+        start("404 Not Found", headers)
+        return [b"not found\n"]
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     kind = type("Server", (_Server,), {"address_family": family})

@@ -168,7 +168,8 @@ class Schedule(Generic[Key]):
     def done(self, key: Key, now: float, duration: float, seconds: float | None) -> None:
         """Plan a key that was processed again: in some seconds, or if it was added meanwhile."""
         rest = self._controller.rest + self._controller.rest_factor * duration
-        self._finish(key, now + rest, inf if seconds is None else now + seconds).failures = 0
+        due = inf if seconds is None else now + seconds
+        self._finish(key, now + rest, due).failures = 0
 
     def failed(self, key: Key, now: float) -> None:
         """Plan a key again with backoff: changes do not bring it forward."""
@@ -320,7 +321,8 @@ class Loop(Generic[Key]):
         problem = _problem(error) if error else ""
         with self._changed:
             if self._schedule.is_new(key, problem):
-                _log.warning("%s: %s", key, f"{problem}; retrying" if problem else "works again")
+                change = f"{problem}; retrying" if problem else "works again"
+                _log.warning("%s: %s", key, change)
             now = monotonic()
             self._count(reconciles=1, errors=bool(problem), seconds=now - started)
             if problem:

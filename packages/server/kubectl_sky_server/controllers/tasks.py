@@ -71,7 +71,8 @@ class TasksController(Controller[Key]):
                 return task, 0.0
         if not key or not self._index.needs_action(key):
             return None
-        return key, _SETTLE_SECONDS if self._index.lacks_nodes(key) else 0.0
+        delay = _SETTLE_SECONDS if self._index.lacks_nodes(key) else 0.0
+        return key, delay
 
     def process(self, key: Key) -> float | None:
         uids = self._index.uids(key)

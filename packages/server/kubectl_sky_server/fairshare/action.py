@@ -31,14 +31,17 @@ class FairShareClass(Struct, frozen=True):
     def read(cls, item: Json) -> "FairShareClass":
         annotations = item["metadata"].get("annotations") or {}
         state = State.read(item)
+        base = state.base if state else None
+        count = state.count if state else None
+        running = len(state.running) if state else None
         return cls(
             name=item["metadata"]["name"],
             queue=annotations.get(QUEUE, ""),
             owner=annotations.get(OWNER, ""),
             value=item["value"],
-            base=state.base if state else None,
-            count=state.count if state else None,
-            running=len(state.running) if state else None,
+            base=base,
+            count=count,
+            running=running,
             recovers=_time(annotations.get(RECOVERS, "")),
         )
 

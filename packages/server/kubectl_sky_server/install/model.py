@@ -294,6 +294,7 @@ def controllers_install(
         controllers = [name for name in controllers if name != "fairshare"]
     if not controllers:
         raise UserError("fairshare acts on all namespaces", "omit -n")
+    served_namespace = _check_namespace(served) if served else namespace or ""
     return tuple(
         ControllerInstall(
             name=CONTROLLERS[controller],
@@ -303,7 +304,7 @@ def controllers_install(
             reaches_sources=RIGHTS[controller].reaches_sources
             or (controller == "tasks" and bool(settings.notify)),
             controller=controller,
-            served=_check_namespace(served) if served else namespace or "",
+            served=served_namespace,
             retention_seconds=retention_seconds,
             keeps_history=controller == "tasks" and bool(settings.history),
             replicas=replicas,

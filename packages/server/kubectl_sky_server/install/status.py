@@ -65,13 +65,10 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
 def _with_leader(status: Controller, lease: Lease | None, now: datetime) -> Controller:
     if not lease:
         return status
-    leads = lease.live(now)
-    return structs.replace(
-        status,
-        leader=lease.holder if leads else "",
-        since=lease.acquired_at if leads else "",
-        last_action=lease.last_action,
-    )
+    status = structs.replace(status, last_action=lease.last_action)
+    if not lease.live(now):
+        return structs.replace(status, leader="", since="")
+    return structs.replace(status, leader=lease.holder, since=lease.acquired_at)
 
 
 def _find_served(lease: Lease) -> tuple[str, str] | None:
