@@ -189,11 +189,12 @@ def logs(
 
     session = cluster.session()
     since = flags["since"]
+    since_seconds = max(int(since.total_seconds()), 1) if since else None
     scope = options.scope(session, cluster, all_users)
     lines = LogOptions(
         follow=flags["follow"],
         tail=flags["tail"],
-        since_seconds=max(int(since.total_seconds()), 1) if since else None,
+        since_seconds=since_seconds,
         previous=flags["previous"],
     )
     deployment = action.find(session, scope.user, name)

@@ -60,15 +60,14 @@ def _device(
         for key, value in (item.get("attributes") or {}).items()
     }
     product = next((v for k, v in attributes.items() if k.endswith("/productName")), None)
-    resource = next(
-        (
-            name
-            for device_class in classes
-            if (name := device_class["spec"].get("extendedResourceName")) in accelerators.RESOURCES
-            and _selects(device_class, driver, attributes)
-        ),
-        driver if product else "",
+    resources = (
+        name
+        for device_class in classes
+        if (name := device_class["spec"].get("extendedResourceName")) in accelerators.RESOURCES
+        and _selects(device_class, driver, attributes)
     )
+    unmapped = driver if product else ""
+    resource = next(resources, unmapped)
     if node and resource:
         model = accelerators.from_product(str(product or ""))
         yield Device((*pool, item["name"]), node, resource, model)

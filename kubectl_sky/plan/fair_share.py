@@ -26,4 +26,5 @@ def priority_class(settings: Settings, queue: str | None, user: str, namespace: 
     fields = settings.fair_share.get(queue)
     if fields is None:
         return None
-    return class_name(queue, user if fields.get("per", PER_USER) == PER_USER else namespace)
+    owner = user if fields.get("per", PER_USER) == PER_USER else namespace
+    return class_name(queue, owner)

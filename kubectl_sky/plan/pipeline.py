@@ -171,6 +171,8 @@ def with_member(plan: "Plan", member: PipelineMember) -> "Plan":
     pvcs = tuple(
         replace(pvc, labels={**pvc.labels, **member.labels}) for pvc in plan.storage.new_pvcs
     )
+    # Later tasks need the result of an awaited one.
+    ttl_seconds = None if member.awaited else plan.ttl_seconds
     updated = replace(
         plan,
         labels={**plan.labels, **member.labels},
@@ -181,7 +183,7 @@ def with_member(plan: "Plan", member: PipelineMember) -> "Plan":
         secret_env=tuple(item for item in plan.secret_env if item.name not in member.env),
         storage=replace(plan.storage, new_pvcs=pvcs),
         suspended=member.suspended,
-        ttl_seconds=None if member.awaited else plan.ttl_seconds,  # later tasks need its result
+        ttl_seconds=ttl_seconds,
     )
     return _with_group_service(updated, member) if member.service else updated
 

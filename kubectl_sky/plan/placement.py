@@ -121,11 +121,12 @@ def _choose(task: Task, facts: Facts) -> Placement:
     if not facts.cluster_nodes:
         notes += _unknown_gpu_notes(candidates[index] for index in similar)
     gpus = [candidates[index].accelerator for index in available]
+    preferred = _prefer(options, facts) if task.ordered and terms else ()
     return Placement(
         resources=chosen,
         device=device,
         terms=_terms_present(terms, facts),
-        preferred=_prefer(options, facts) if task.ordered and terms else (),
+        preferred=preferred,
         notes=tuple(notes),
         accelerators=" or ".join(
             dict.fromkeys(f"{gpu.name or 'GPU'}:{gpu.count}" for gpu in gpus if gpu)
@@ -234,10 +235,11 @@ def _terms_present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
 
 def _prefer(devices: list[Device | None], facts: Facts) -> tuple[Preference, ...]:
     """Return preferences, first device strongest; the last one needs none."""
+    terms_by_device = [device.terms if device else () for device in devices[:-1]]
     return tuple(
         Preference(max(100 - 10 * index, 1), rule)
-        for index, device in enumerate(devices[:-1])
-        for term in _terms_present(device.terms if device else (), facts)
+        for index, terms in enumerate(terms_by_device)
+        for term in _terms_present(terms, facts)
         for rule in term[:1]
     )
 

@@ -118,7 +118,9 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
     restarts = origins.resource("job_recovery", default=_DEFAULT)
     image = "settings: image" if settings.image else _DEFAULT
     image = "settings: defaults" if settings.defaults and not settings.image else image
-    ttl = origins.resource("autostop")
+    ttl_seconds = plan.ttl_seconds
+    if ttl_seconds is not None:
+        ttl_seconds = TracedInt(ttl_seconds, origins.resource("autostop"))
     network = dict.fromkeys(plan.network.resources, origins.resource("network_tier"))
     return replace(
         plan,
@@ -141,9 +143,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
             origins.resource("priority_class", default=_priority_setting(plan)),
         ),
         max_seconds=plan.max_seconds and TracedInt(plan.max_seconds, origins.field("max_duration")),
-        ttl_seconds=plan.ttl_seconds
-        if plan.ttl_seconds is None
-        else TracedInt(plan.ttl_seconds, ttl),
+        ttl_seconds=ttl_seconds,
         restarts=TracedInt(plan.restarts, restarts),
         scripts=trace_values(
             plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}

@@ -28,6 +28,7 @@ from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
 from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
 from kubectl_sky.spec.bashisms import find_need
 from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import assets, names
 from kubectl_sky.words.facts import Facts
@@ -55,7 +56,8 @@ def resolve(
     file_transfer = plan_transfer(task.files, name, facts)
     env = environment.variables(task, name, placement, facts, volumes.links, settings)
     scripts = _scripts(task, file_transfer)
-    recovery = resources.recovery
+    recovery = resources.recovery or Recovery()
+    service = name if task.num_nodes > 1 else None
     return Plan(
         id=task_id,
         name=name,
@@ -77,16 +79,16 @@ def resolve(
         max_seconds=task.max_seconds,
         grace_seconds=runtime.grace_seconds(task),
         ttl_seconds=resources.ttl_seconds,
-        restarts=recovery.restarts if recovery else 0,
-        recovers=recovery is not None,
-        exit_codes=recovery.exit_codes if recovery else (),
+        restarts=recovery.restarts,
+        recovers=resources.recovery is not None,
+        exit_codes=recovery.exit_codes,
         shared_memory=_needs_shared_memory(placement, scripts, volumes),
         backend=task.backend or names.DEFAULT_BACKEND,
         scripts=scripts,
         pod_annotations=_pod_annotations(task, volumes, file_transfer, pod_options),
         pod_options=pod_options,
         file_transfer=file_transfer,
-        service=name if task.num_nodes > 1 else None,
+        service=service,
         ports=ports.ports(task, resources, name, settings),
         network=network,
         hold=task.hold,

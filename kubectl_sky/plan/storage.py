@@ -107,6 +107,8 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
     bucket_mounts = buckets.bucket_volumes(task, settings, plan.image, variables)
     for bucket in bucket_mounts:
         _mount_bucket(pod, bucket)
+    has_group = task.volumes and settings.volume_group is not False
+    group = int(settings.volume_group) if has_group else None
     return PodStorage(
         mounts=tuple(pod.mounts),
         pvcs=pod.by_kind("claim"),
@@ -121,9 +123,7 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
         },
         links=pod.links,
         one_cluster_node=_needs_one_cluster_node(task, facts),
-        group=None
-        if not task.volumes or settings.volume_group is False
-        else int(settings.volume_group),
+        group=group,
         logs=_log_folder(task, pod),
     )
 
@@ -237,7 +237,8 @@ def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) ->
             f'volume "{volume.name}" is being deleted: {pvc.deletion}',
             "use another volume, or wait until it is deleted and create it again",
         )
-    return "claim", pvc.name if pvc else volume.name
+    claim = pvc.name if pvc else volume.name
+    return "claim", claim
 
 
 def _new_pvc(volume: VolumeMount, storage: Storage, name: str, facts: Facts) -> Pvc:

@@ -34,15 +34,17 @@ class TaskMetadata(Struct, frozen=True):
 
     def nodes(self, count: int) -> tuple[Node, ...]:
         """Return one entry per node, each with its own Job."""
-        return tuple(
-            Node(
-                index=index,
-                job=names.node_object(self.stem, self.id, index, count),
-                labels={**self.labels, names.NODE_IDX: str(index)},
-                hostname=f"node-{index}" if count > 1 else None,
-                rank=str(index) if count > 1 else None,
-            )
-            for index in range(count)
+        return tuple(self._node(index, count) for index in range(count))
+
+    def _node(self, index: int, count: int) -> Node:
+        hostname = f"node-{index}" if count > 1 else None
+        rank = str(index) if count > 1 else None
+        return Node(
+            index=index,
+            job=names.node_object(self.stem, self.id, index, count),
+            labels={**self.labels, names.NODE_IDX: str(index)},
+            hostname=hostname,
+            rank=rank,
         )
 
 

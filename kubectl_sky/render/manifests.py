@@ -273,4 +273,4 @@ def _manifest(environment: jinja2.Environment, name: str, **context: object) -> 
     if kind_of(value) is None:
         message = f"template {name} gives a {value['kind']}, which is not sent by this program"
         raise UserError(message)
-    return Manifest(text if text.endswith("\n") else text + "\n", value)
+    return Manifest(text.removesuffix("\n") + "\n", value)

@@ -125,7 +125,9 @@ def _item(key: str, base: Any, patch: Json, path: Path) -> Json:
     identity = str(_KEYS[key])
     changes = {name: value for name, value in patch.items() if name != identity}
     replaces = key in _OF_ONE_KIND and changes and not changes.keys() & base.keys()
-    return merge({identity: base[identity]} if replaces else base, changes, path)
+    if replaces:
+        base = {identity: base[identity]}
+    return merge(base, changes, path)
 
 
 def _both(base: Sequence[Any], patch: Sequence[Any]) -> Iterator[Any]:

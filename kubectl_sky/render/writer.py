@@ -110,7 +110,9 @@ def block(text: str, indent: int) -> Markup:
     text = str(text)
     if "\n" not in text or BREAKS.search(text):
         return _mark(_string(text), origin)
-    chomping = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") else ""
+    chomping = "" if text.endswith("\n") else "-"
+    if text.endswith("\n\n"):
+        chomping = "+"
     indicator = "2" if text[0] in " \t\n" else ""  # else the first line shows the indentation
     lines = text.removesuffix("\n").split("\n")
 

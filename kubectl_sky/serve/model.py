@@ -197,26 +197,31 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
             restarts=nodes.container(pod).get("restartCount", 0),
             host=node.host,
             created_at=pod["metadata"]["creationTimestamp"],
-            reason="" if _is_ready(pod) else _reason(node, pod, objects.events, findings),
+            reason=_reason(node, pod, objects.events, findings),
         )
         for node, pod in zip(task.nodes, pods, strict=True)
     )
     autoscaler = objects.autoscaler
+    most = autoscaler["spec"]["maxReplicas"] if autoscaler else None
     failure = condition(deployment, "ReplicaFailure") or {}
+    if _is_ray(deployment):
+        state = _ray_state(deployment)
+        ready = sum(replica.ready for replica in replicas)
+    else:
+        state = _state(deployment, replicas)
+        ready = deployment.get("status", {}).get("readyReplicas", 0)
     return ServiceStatus(
         name=metadata["name"],
         namespace=metadata["namespace"],
         user=task.user,
         created_at=task.created_at,
-        state=_ray_state(deployment) if _is_ray(deployment) else _state(deployment, replicas),
+        state=state,
         version=version,
         version_id=version_id(deployment),
         wanted=len(registry.of(deployment).ranks(deployment)),
-        ready=sum(replica.ready for replica in replicas)
-        if _is_ray(deployment)
-        else deployment.get("status", {}).get("readyReplicas", 0),
+        ready=ready,
         updated=sum(replica.version == version for replica in replicas),
-        most=autoscaler["spec"]["maxReplicas"] if autoscaler else None,
+        most=most,
         replicas=replicas,
         endpoints=_endpoints(objects, task, pods),
         findings=tuple(findings),
@@ -337,6 +342,9 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
 def _reason(
     node: NodeStatus, pod: Object, events: Iterable[Object], findings: Iterable[Cause]
 ) -> str:
+    """Return why a replica is not ready; empty if it is."""
+    if _is_ready(pod):
+        return ""
     if "deletionTimestamp" in pod["metadata"]:  # its events are of the time before
         return TERMINATING
     causes = [finding.what for finding in findings if node.index in finding.ranks]

@@ -83,7 +83,8 @@ class Access:
             if owner == user and not expiry and not seconds:
                 return token
         token = secrets.token_urlsafe(32)
-        self._tokens[token] = (user, time.time() + seconds if seconds else 0)
+        expires_at = time.time() + seconds if seconds else 0
+        self._tokens[token] = (user, expires_at)
         self._file.touch(mode=0o600)
         stored = {
             key: (owner.name, owner.groups, expiry) for key, (owner, expiry) in self._tokens.items()

@@ -78,7 +78,8 @@ def _set_read_only(path: str, *, value: bool, recursive: bool = True) -> None:
 
 def _create(path: str, *, is_folder: bool) -> None:
     if not os.path.lexists(path):
-        os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
+        folder = path if is_folder else os.path.dirname(path)
+        os.makedirs(folder, exist_ok=True)
         if not is_folder:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o666))
 

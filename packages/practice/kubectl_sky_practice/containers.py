@@ -64,8 +64,8 @@ class Container:
         reason = "PodInitializing" if init_containers else "ContainerCreating"
         self.status: Json = copy.deepcopy(status or {}) or pod_status.waiting(spec, reason)
         # Without namespaces, the paths of a command would mean other files.
-        isolated = services.runtime.is_isolated
-        self._probes = Probes(pod, spec, self.status, self._run_probe if isolated else None)
+        run_probe = self._run_probe if services.runtime.is_isolated else None
+        self._probes = Probes(pod, spec, self.status, run_probe)
         if "running" in self.status["state"]:  # when the node stopped; as a kubelet reports it
             self._exited(128 + signal.SIGKILL, "ContainerStatusUnknown", _LOST)
 

@@ -161,7 +161,8 @@ def _job(job: Json) -> None:
     limit = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
     policy = spec.get("podFailurePolicy")
     _default(spec, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False)
-    _default(spec, podReplacementPolicy="Failed" if policy else "TerminatingOrFailed")
+    replacement = "Failed" if policy else "TerminatingOrFailed"
+    _default(spec, podReplacementPolicy=replacement)
     _default(spec, manualSelector=False)
     for rule in (policy or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():

@@ -26,10 +26,12 @@ class Quantity:
         return Fraction(self.nanos, _ONE)
 
     def __add__(self, other: "Quantity") -> "Quantity":
-        return Quantity(self.nanos + other.nanos, self.form if self.nanos else other.form)
+        form = self.form if self.nanos else other.form
+        return Quantity(self.nanos + other.nanos, form)
 
     def __sub__(self, other: "Quantity") -> "Quantity":
-        return Quantity(self.nanos - other.nanos, self.form if self.nanos else other.form)
+        form = self.form if self.nanos else other.form
+        return Quantity(self.nanos - other.nanos, form)
 
     def __str__(self) -> str:
         whole = self.nanos % _ONE == 0

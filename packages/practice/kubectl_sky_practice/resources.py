@@ -70,16 +70,21 @@ _WITH_STATUS = {"Namespace", "Node", "Pod", "Service", "PersistentVolumeClaim", 
 _WITH_STATUS |= {"ResourceQuota", "CustomResourceDefinition"}
 _WITH_STATUS |= {"Deployment", "ReplicaSet", "HorizontalPodAutoscaler"}
 _IN_ALL = {"Pod", "Service", "Job", "Deployment", "ReplicaSet", "HorizontalPodAutoscaler"}
-BUILT_IN = tuple(
-    Resource(
-        *(group, "v2" if group == "autoscaling" else "v1", kind, plural),
+
+
+def _resource(group: str, kind: str, plural: str, short: str) -> Resource:
+    version = "v2" if group == "autoscaling" else "v1"
+    categories = ("all",) if kind in _IN_ALL else ()
+    return Resource(
+        *(group, version, kind, plural),
         namespaced=kind not in _CLUSTER_SCOPED,
         short=tuple(short.split()),
         status=kind in _WITH_STATUS,
-        categories=("all",) if kind in _IN_ALL else (),
+        categories=categories,
     )
-    for group, kind, plural, short in _BUILT_IN
-)
+
+
+BUILT_IN = tuple(_resource(*row) for row in _BUILT_IN)
 
 
 class Resources:

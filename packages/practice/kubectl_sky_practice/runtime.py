@@ -110,7 +110,8 @@ class Process:
         """Connect our end of a stream; 0 is stdin."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
-        file: IO[bytes] = os.fdopen(descriptor, "rb" if stream else "wb", buffering=0)
+        mode = "rb" if stream else "wb"
+        file: IO[bytes] = os.fdopen(descriptor, mode, buffering=0)
         new_protocol = partial(_Protocol, reader)
         if stream:
             self._transports.append((await loop.connect_read_pipe(new_protocol, file))[0])

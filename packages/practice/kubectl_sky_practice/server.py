@@ -81,8 +81,8 @@ class Server:
         return _encode(self._verb(info, method)(info, request), request)
 
     def _authorize(self, info: RequestInfo, request: Request) -> None:
-        watched = request.flag("watch")
-        read = "get" if info.name else "watch" if watched else "list"
+        read_many = "watch" if request.flag("watch") else "list"
+        read = "get" if info.name else read_many
         verb = _VERBS.get(request.method, read)
         plural = info.resource.plural
         subresource = info.subresource

@@ -78,7 +78,9 @@ class Watch:
         before = change.before is not None and self._selects(change.before)
         if not now and not before:
             return b""
-        kind = change.type if now and before else "ADDED" if now else "DELETED"
+        kind = "ADDED" if now else "DELETED"
+        if now and before:
+            kind = change.type
         return _line(kind, convert(change.object))
 
     def _listen(self, change: Change) -> None:

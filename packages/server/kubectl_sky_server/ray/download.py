@@ -81,7 +81,9 @@ def download(source: Source, trusted_hosts: Collection[str] = ()) -> Answer:
         return Answer(None, source.etag)
     _check(answer)
     etag = answer.headers.get("ETag", "")
-    return Answer(answer.data, etag if etag.isprintable() and len(etag) <= _MAX_ETAG else "")
+    if not etag.isprintable() or len(etag) > _MAX_ETAG:
+        etag = ""
+    return Answer(answer.data, etag)
 
 
 def _headers(source: Source) -> dict[str, str]:

@@ -365,11 +365,12 @@ def _graph(message: proto.RayGraph, members: Sequence[Sequence[str]]) -> Graph:
 
 
 def _deployment(item: proto.Deployment, handles: tuple[tuple[str, str], ...]) -> Deployment:
+    autoscaling = _autoscaling(item.autoscaling) if item.HasField("autoscaling") else None
     return Deployment(
         item.name,
         item.import_path,
         _optional(item, "replicas"),
-        _autoscaling(item.autoscaling) if item.HasField("autoscaling") else None,
+        autoscaling,
         Resources(
             _optional(item.resources, "cpu"),
             _optional(item.resources, "gpu"),

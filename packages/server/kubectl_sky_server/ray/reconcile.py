@@ -172,7 +172,8 @@ class Reconciler(Struct, frozen=True):
         if live and (not differences or tuple(differences) == state.lasting):
             kept = _last(state, "Applied")
             is_same = kept and kept[0].status is True
-            return kept[0] if is_same else Condition("Applied", True, "Applied"), live
+            condition = kept[0] if is_same else Condition("Applied", True, "Applied")
+            return condition, live
         message = self._announce(graph, desired, live, differences)
         applied = objects.apply(self.session, desired)
         state.lasting = tuple(service.differences(desired, applied))

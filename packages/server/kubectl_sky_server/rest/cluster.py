@@ -43,11 +43,12 @@ def whoami(caller: AnyCaller) -> WhoAmI:
         else namespaces.list_allowed(caller.session, _candidates(caller))
     )
     own = caller.session.namespace
+    namespace = own if everywhere or own in allowed else next(iter(allowed), own)
     return WhoAmI(
         user=caller.user.name,
         groups=list(caller.groups),
         context=caller.session.context,
-        namespace=own if everywhere or own in allowed else next(iter(allowed), own),
+        namespace=namespace,
         all_namespaces=everywhere,
         namespaces=allowed,
     )

@@ -75,7 +75,8 @@ class Caller(Struct, frozen=True):
 
     def scope(self, *, all_users: bool = False, all_namespaces: bool = False) -> Scope:
         namespace = None if all_namespaces else self.session.namespace
-        return Scope(namespace, None if all_users else self.user)
+        user = None if all_users else self.user
+        return Scope(namespace, user)
 
 
 @dataclass

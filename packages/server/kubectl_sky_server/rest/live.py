@@ -177,12 +177,13 @@ class LiveList:
             self._blocks.clear()
             touched = set()
             for task, text in zip(changes.tasks, texts, strict=True):
-                place = task.namespace, task.member.id if task.member else ""
+                pipeline = task.member.id if task.member else ""
+                place = task.namespace, pipeline
                 if task.member:
                     self._stages[place][task.id] = task
                     touched.add(place)
                 key = _TASK, task.namespace, task.id
-                self._put(key, text, task.position(), place[1])
+                self._put(key, text, task.position(), pipeline)
             for namespace, task_id in changes.gone:
                 before = self._entries.get((_TASK, namespace, task_id))
                 if before and before.pipeline:
@@ -192,8 +193,10 @@ class LiveList:
             for place in touched:
                 tasks = self._stages[place].values()
                 texts = [msgspec.json.encode(group.document) for group in pipelines(tasks)]
-                self._put((_PIPELINE, *place), texts[0] if texts else b"")
-                if not texts:
+                if texts:
+                    self._put((_PIPELINE, *place), texts[0])
+                else:
+                    self._put((_PIPELINE, *place), b"")
                     del self._stages[place]
 
     def _put(
@@ -234,7 +237,8 @@ class LiveList:
                 if entry.version <= version:
                     break
                 gone = msgspec.json.encode({"namespace": namespace, "id": name})
-                events.append(format_event(word if entry.text else "gone", entry.text or gone))
+                event = word if entry.text else "gone"
+                events.append(format_event(event, entry.text or gone))
         *others, last = reversed(events) if events else [b""]
         identity = f"id: {self._epoch}-{self._version}\n".encode()
         return b"".join([*others, identity, last]) if last else b""

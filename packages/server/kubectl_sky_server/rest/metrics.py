@@ -110,4 +110,5 @@ async def healthz() -> str:
 def readyz(request: Request) -> Response:
     """Show whether the API server is ready; no token is needed."""
     error = request.app.state.readiness.error()
-    return PlainTextResponse(error or "ok", 503 if error else 200)
+    code = 503 if error else 200
+    return PlainTextResponse(error or "ok", code)

@@ -83,8 +83,8 @@ class Error(Part, frozen=True):
 
 
 def body_of(error: SkyError) -> Error:
-    invalid = isinstance(error, InvalidFiles)
-    return Error(error.what, error.hint, error.problems[:MAX_LISTED] if invalid else UNSET)
+    problems = error.problems[:MAX_LISTED] if isinstance(error, InvalidFiles) else UNSET
+    return Error(error.what, error.hint, problems)
 
 
 def answer(error: SkyError) -> Response:

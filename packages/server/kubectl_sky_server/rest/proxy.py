@@ -58,6 +58,8 @@ async def forward(request: Request) -> Response:
             limits: Limits = request.app.state.config.limits
             query = _query(request)
             is_stream = any(name in ("watch", "follow") for name, _ in query)
+            # Long only for a watch or a log.
+            silence = limits.stream_seconds if is_stream else limits.request_seconds
             outgoing = Outgoing(
                 RequestInfo(request.method, _path(request), caller.session.server),
                 query,
@@ -65,8 +67,7 @@ async def forward(request: Request) -> Response:
                 body,
                 streamed=True,
                 repeatable=False,
-                # Long only for a watch or a log.
-                silence=limits.stream_seconds if is_stream else limits.request_seconds,
+                silence=silence,
             )
             reply = await _in_thread(request, partial(caller.session.exchange, outgoing))
         except SkyError as error:

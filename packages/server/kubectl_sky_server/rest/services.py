@@ -94,7 +94,8 @@ def replica_logs(
         if is_events:
             put(streams.END)
 
-    return streams.Streamed(caller, request, produce, EVENT_STREAM if is_events else "text/plain")
+    media_type = EVENT_STREAM if is_events else "text/plain"
+    return streams.Streamed(caller, request, produce, media_type)
 
 
 @router.post("/services/{name}/scale")
@@ -138,7 +139,8 @@ def _run(config: Config, caller: Caller, text: bytes, name: str, run: _Action) -
     user = caller.user
     live = action.find(session, user, name) if name else None
     is_ray = live is not None and live["kind"] == kinds.RAY_SERVICE.kind
-    flags = Flags(backend="rayservice" if is_ray else "service", new=not name)
+    backend = "rayservice" if is_ray else "service"
+    flags = Flags(backend=backend, new=not name)
     source = replace(source_of(text, config, Overrides(name=name or None)), serve=flags)
     options = Options(source, caller.connection, user.name, follow=False)
     status = run(options, UI(), lambda connection: session)
@@ -153,4 +155,5 @@ def down(caller: AnyCaller, name: Name) -> ServicesDeleted | Response:
     services = action.delete(caller.session, items)
     remaining = action.wait_until_gone(caller.session, items, deletion.REQUEST_SECONDS)
     document = action.describe_deleted(services, remaining)
-    return encode(document, 202 if remaining else 200)
+    code = 202 if remaining else 200
+    return encode(document, code)

@@ -183,7 +183,8 @@ def _stop(caller: Caller, tasks: Sequence[TaskStatus]) -> Stopped:
 
 
 def _answer(document: "Stopped | TaskStopped") -> Response:
-    return encode(document, 202 if document.remaining else 200)
+    code = 202 if document.remaining else 200
+    return encode(document, code)
 
 
 @router.get("/tasks/{task_id}")
