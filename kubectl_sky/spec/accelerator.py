@@ -194,8 +194,11 @@ def rtx_products(name: str) -> tuple[str, ...]:
     text = "-".join(filter(None, parts))
     if quadro:
         return (f"Quadro-{text}",)
-    is_workstation = pro or ada or number.startswith("A")
-    brands = ("",) if is_workstation else ("GeForce-", "") if series == "RTX" else ("GeForce-",)
+    brands = ["GeForce-"]
+    if pro or ada or number.startswith("A"):  # of a workstation
+        brands = [""]
+    elif series == "RTX":
+        brands = ["GeForce-", ""]
     return tuple(f"NVIDIA-{brand}{text}" for brand in brands)
 
 
@@ -255,7 +258,8 @@ def entries(value: Data) -> Iterator[tuple[Path, str, RequestedAccelerator]]:
 def _candidate_texts(value: Data) -> Iterator[tuple[Path, str]]:
     if isinstance(value, dict):
         for name, count in value.items():
-            yield (name,), str(name) if count is None else f"{name}:{count}"
+            text = str(name) if count is None else f"{name}:{count}"
+            yield (name,), text
     elif isinstance(value, list):
         for index, item in enumerate(value):
             texts = _candidate_texts(item) if isinstance(item, dict) else [((), str(item))]

@@ -146,10 +146,10 @@ def _bucket(path: str, source: Data) -> Bucket:
     name = str(source.get("name"))
     if str(store).lower() == HUB:
         name = f"{HUB_BUCKETS}/{name}"
-    located = _locate(path, url) if url else Bucket(path, "", name)
+    located = _locate(path, url) if url else Bucket(path, (store or "").lower(), name)
     return Bucket(
         path,
-        located.store if url else (store or "").lower(),
+        located.store,
         located.location,
         str(source.get("mode") or _DEFAULT).upper(),
         any(fields.get("read_only") for fields in [mount, cached]),
@@ -167,7 +167,9 @@ def _locate(path: str, url: str) -> Bucket:
     if store == "ibm":  # cos://REGION/BUCKET
         region, _, location = location.partition("/")
         return Bucket(path, store, location, account=region)
-    return Bucket(path, store, url if store == WEB else location)
+    if store == WEB:
+        location = url
+    return Bucket(path, store, location)
 
 
 def undone(document: Document) -> Iterator[tuple[Path, str, str]]:

@@ -176,7 +176,8 @@ class Composer:
             raise TooLarge
         if event.anchor:
             self._anchors[event.anchor] = None
-        self._stack.append(_Open(YamlNode({} if mapping else [], position), event.anchor, mapping))
+        node = YamlNode({}, position) if mapping else YamlNode([], position)
+        self._stack.append(_Open(node, event.anchor, mapping))
 
     def _end(self, event: yaml.Event) -> YamlNode:
         closed = self._stack.pop()
@@ -218,7 +219,8 @@ class Composer:
         if type(key.value) in (dict, list):
             is_map = isinstance(key.value, dict)
             message = f"a key must be text, got a {'map' if is_map else 'list'}"
-            self._say(position, message, _TEMPLATE if is_map else "")
+            hint = _TEMPLATE if is_map else ""
+            self._say(position, message, hint)
         elif key.value is MERGE:
             if parent.merges:
                 self._say(position, 'duplicate key "<<"', "merge a list: <<: [*one, *other]")

@@ -190,9 +190,9 @@ def in_local_files(
 def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:
     shown = ", ".join(printable(name, 100) for name in list(names)[:_MAX_LISTED])
     remaining = len(names) - _MAX_LISTED
-    return _danger(
-        document, CREDENTIALS, path, f"{shown} and {remaining} more" if remaining > 0 else shown
-    )
+    if remaining > 0:
+        shown = f"{shown} and {remaining} more"
+    return _danger(document, CREDENTIALS, path, shown)
 
 
 def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger | None:

@@ -165,6 +165,7 @@ class Document(Struct, frozen=True, dict=True):
     ) -> Problem:
         source = self.source(path)
         line, column = (0, 0) if source else self.position(path, key)
+        number = self.index + 1 if self.count > 1 and not source else 0
         return Problem(
             file=source or self.file,
             line=line,
@@ -173,7 +174,7 @@ class Document(Struct, frozen=True, dict=True):
             message=message,
             hint=hint,
             severity=severity,
-            document=self.index + 1 if self.count > 1 and not source else 0,
+            document=number,
         )
 
     def warning_in_text(self, field: str, offset: int, message: str, hint: str) -> Problem:

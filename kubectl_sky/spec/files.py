@@ -88,9 +88,9 @@ def login(url: str) -> tuple[str, RepositoryLogin] | None:
         return None
     scheme, username, variable, password, rest = match.groups()
     username = f"${variable}" if variable else username
-    return scheme + rest, RepositoryLogin(username, password) if username else RepositoryLogin(
-        password=password
-    )
+    if not username:
+        return scheme + rest, RepositoryLogin(password=password)
+    return scheme + rest, RepositoryLogin(username, password)
 
 
 def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:

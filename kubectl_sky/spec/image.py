@@ -125,8 +125,10 @@ def wrong_reference(image: str) -> tuple[str, str]:
     if not _REFERENCE.fullmatch(name):
         if _REFERENCE.fullmatch(name.lower()):
             return "an image's name has no capital letters", f"write {lower}"
-        return f"{_EXPECTED}, got {describe(image)}" if image else _EXPECTED, ""
-    return _wrong_digest(digest) if "@" in image else "", ""
+        got = f", got {describe(image)}" if image else ""
+        return f"{_EXPECTED}{got}", ""
+    message = _wrong_digest(digest) if "@" in image else ""
+    return message, ""
 
 
 def _wrong_digest(digest: str) -> str:

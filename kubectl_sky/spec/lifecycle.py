@@ -31,10 +31,10 @@ def recovery(value: Data) -> Recovery | None:
     if not isinstance(value, dict):
         return Recovery()
     codes = value.get("recover_on_exit_codes")
-    code_list = codes if isinstance(codes, list) else [] if codes is None else [codes]
+    codes = codes if isinstance(codes, list) else [codes]
     return Recovery(
         restarts=min(value.get("max_restarts_on_errors") or 0, MAX_INTEGER),
-        exit_codes=tuple(sorted({code for code in code_list if code})),
+        exit_codes=tuple(sorted({code for code in codes if code})),
     )
 
 

@@ -359,7 +359,9 @@ class _Source:
             message = f"this line is indented more than line {self.position[0]} below it"
             spaces = "1 space" if first[1] - self.position[1] == 1 else "the spaces"
             hint = f"remove {spaces} before lines {first[0]} to {above[0]}"
-            return first, message, "remove the spaces before it" if first == above else hint
+            if first == above:
+                hint = "remove the spaces before it"
+            return first, message, hint
         return self.position, "unexpected text after the end of the value above", ""
 
     def _first(self) -> Position:

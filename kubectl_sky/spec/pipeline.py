@@ -47,8 +47,9 @@ def pipeline_of(documents: Sequence[Document]) -> Pipeline | None:
     name = header.get("name")
     delays = header.get("termination_delay") or {}
     by_name = delays if isinstance(delays, dict) else {_DEFAULT: delays}
+    name = None if name is None else str(name)
     return Pipeline(
-        name=None if name is None else str(name),
+        name=name,
         parallel=first.parallel,
         primary=tuple(header.get("primary_tasks") or ()),
         delays={str(task): seconds(delay) for task, delay in by_name.items()},

@@ -58,7 +58,8 @@ def memory(value: str | int | float, of_cpus: str | int | float | None = None) -
         return _bytes(text, expected)
     amount, unit = _split(text)
     cpu_count = quantity(cpus(SKYPILOT_CPUS if of_cpus is None else of_cpus))
-    return _round(_positive(amount, GIB * cpu_count if unit == "x" else None, expected))
+    factor = GIB * cpu_count if unit == "x" else None
+    return _round(_positive(amount, factor, expected))
 
 
 def is_minimum(value: str | int | float | None) -> bool:
@@ -114,7 +115,9 @@ def _bytes(text: str, expected: str) -> str:
         number = text[: text.rindex(unit.strip())].strip()
         raise ValueError(f'the unit is {known} in Kubernetes: write "{number}{known}"')
     factor = _BINARY.get(unit) or _DECIMAL.get(unit) or _SKYPILOT.get(unit.strip().lower())
-    return _round(_positive(amount, factor if unit else GIB, expected))
+    if not unit:
+        factor = GIB
+    return _round(_positive(amount, factor, expected))
 
 
 def _round(size: Fraction) -> str:
@@ -141,7 +144,9 @@ def _split(text: str) -> tuple[Fraction | None, str]:
     if not match:
         return None, ""
     amount = Fraction(match[2].removesuffix(".")) * Fraction(10) ** int(match[3] or 0)
-    return (-amount if match[1] == "-" else amount), text[match.end() :]
+    if match[1] == "-":
+        amount = -amount
+    return amount, text[match.end() :]
 
 
 def _canonical(size: int) -> str:

@@ -231,7 +231,8 @@ def port_numbers(value: Data) -> tuple[int, ...]:
     """
     ports: list[int] = []
     for first, last in sorted(port_ranges(value)):
-        ports += range(max(first, ports[-1] + 1 if ports else 0), last + 1)
+        next_port = ports[-1] + 1 if ports else 0
+        ports += range(max(first, next_port), last + 1)
     return tuple(ports)
 
 

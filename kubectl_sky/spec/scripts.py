@@ -66,6 +66,12 @@ class _Command(Struct):
     is_long: bool
 
 
+def _rank(name: str) -> int:
+    if _COPY.fullmatch(name):
+        return 1
+    return 0 if _MINOR.fullmatch(name) else 2
+
+
 def _plain(script: str) -> str:
     """Return the script with as many other characters in place of what contains no command."""
     position = 0
@@ -96,7 +102,8 @@ class _Reader:
             if len(self._blocks) > _MAX_DEPTH:
                 break
             if block == "case?" and part[0].strip() != "esac":
-                self._blocks[-1] = ("case" if part[0] == ")" else block, saved[0], saved[1])
+                block = "case" if part[0] == ")" else block
+                self._blocks[-1] = (block, saved[0], saved[1])
             elif part[1]:
                 self._end(part[1])
             else:
@@ -113,7 +120,7 @@ class _Reader:
             return
         text = _WRAPPERS.sub("", " ".join(part[0][word.start() :].split()))
         name = text.partition(" ")[0].rpartition("/")[2]
-        rank = 1 if _COPY.fullmatch(name) else 0 if _MINOR.fullmatch(name) else 2
+        rank = _rank(name)
         is_long = bool(rank == 1 or _WORK.fullmatch(name)) and not _QUICK.match(text)
         is_long &= not any(block.endswith("?") for block, *_ in self._blocks)
         if self._operator not in ("&&", "||", "|", "|&"):

@@ -127,8 +127,9 @@ def _keep_known(value: Data, file: str, rules: Mapping[str, Any]) -> Data:
     fields = rules.get("properties", {})
     other = rules.get("additionalProperties", {})
     takes_others = other is not False and "x-unknown" not in rules
+    other = other if isinstance(other, dict) else {}
     return {
-        key: _keep_known(item, file, fields.get(key, other if isinstance(other, dict) else {}))
+        key: _keep_known(item, file, fields.get(key, other))
         for key, item in value.items()
         if key in fields or takes_others
     }

@@ -175,6 +175,8 @@ def _probe(value: Data, secrets: frozenset[str]) -> Probe:
     if not isinstance(value, dict):
         return Probe(path=value or "/")
     data = value.get("post_data")
+    if data is not None and not isinstance(data, str):
+        data = json.dumps(data)
     times = {
         "start": value.get("initial_delay_seconds"),
         "timeout": value.get("timeout_seconds"),
@@ -184,7 +186,7 @@ def _probe(value: Data, secrets: frozenset[str]) -> Probe:
     return Probe(
         path=value["path"],
         headers=value.get("headers") or {},
-        data=data if data is None or isinstance(data, str) else json.dumps(data),
+        data=data,
         secrets=secrets,
         **{name: seconds for name, seconds in times.items() if seconds is not None},
     )

@@ -206,10 +206,13 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
         memory = memory or shape.memory
         accelerators = shape.accelerators if accelerators is None else accelerators
     for accelerator in (None,) if accelerators is None else candidates(accelerators):
+        cpu_quantity = None if cpus is None else quantity.cpus(cpus)
+        memory_quantity = None if memory is None else quantity.memory(memory, cpus)
+        rounded = accelerator.rounded if accelerator else None
         yield Resources(
-            cpus=None if cpus is None else quantity.cpus(cpus),
-            memory=None if memory is None else quantity.memory(memory, cpus),
-            accelerator=accelerator.rounded if accelerator else None,
+            cpus=cpu_quantity,
+            memory=memory_quantity,
+            accelerator=rounded,
             image=image.of(values),
             labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
             disk=resource_fields.disk(values.get("disk_size"), values.get("ephemeral_storage")),

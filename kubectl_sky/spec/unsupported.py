@@ -5,7 +5,7 @@ only.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 import yaml
@@ -61,16 +61,18 @@ class _Found(Struct, frozen=True):
 def list_fields() -> tuple[UnsupportedField, ...]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     items = yaml.load(assets.read("schemas", "unsupported.yaml"), Loader=loader)
-    return tuple(
-        UnsupportedField(
-            field=tuple(item["field"].split(".")),
-            reason=item["reason"],
-            instead=item["instead"],
-            refuse={"refuse": True, "warning": False}[item["severity"]],
-            unless=re.compile(item["unless"]) if "unless" in item else None,
-            as_task=item.get("as_task"),
-        )
-        for item in items
+    return tuple(map(_read_field, items))
+
+
+def _read_field(item: Mapping[str, str]) -> UnsupportedField:
+    unless = re.compile(item["unless"]) if "unless" in item else None
+    return UnsupportedField(
+        field=tuple(item["field"].split(".")),
+        reason=item["reason"],
+        instead=item["instead"],
+        refuse={"refuse": True, "warning": False}[item["severity"]],
+        unless=unless,
+        as_task=item.get("as_task"),
     )
 
 

@@ -100,8 +100,10 @@ def unnameable_secrets(document: Document) -> Iterator[tuple[Path, str, str]]:
 def _all_secrets(document: Document) -> Iterator[tuple[Path, str, bool]]:
     secrets = document.get("secrets")
     managed = document.get("managed_secrets")
-    for name in map(str, secrets if isinstance(secrets, dict) else ()):
-        yield ("secrets", name), _bare(name) if is_reference(name) else name, False
+    for key in secrets if isinstance(secrets, dict) else ():
+        name = str(key)
+        variable = _bare(name) if is_reference(name) else name
+        yield ("secrets", name), variable, False
     for index, item in enumerate(secrets if isinstance(secrets, list) else []):
         yield ("secrets", index), _bare(str(item)), False
     for index, item in enumerate(managed if isinstance(managed, list) else []):

@@ -54,12 +54,13 @@ def mount_of(path: str, value: str | Mapping[str, Any]) -> VolumeMount:
     if isinstance(value, str):
         return VolumeMount(path, value)
     name = value.get("name") or ""
+    storage = None if name or value.get("size") is None else _storage(value)
     return VolumeMount(
         path,
         name,
         sub_path=value.get("sub_path"),
         read_only=value.get("mode") == "ro",
-        storage=None if name or value.get("size") is None else _storage(value),
+        storage=storage,
         host_path=value.get("host_path"),
     )
 
@@ -68,9 +69,10 @@ def volume_of(document: Document) -> VolumeFile:
     data = document.data
     config = data.get("config") or {}
     _, _, context = (data.get("infra") or "").partition("/")
+    storage = None if data.get("use_existing") else _storage(data)
     return VolumeFile(
         name=data["name"],
-        storage=None if data.get("use_existing") else _storage(data),
+        storage=storage,
         namespace=config.get("namespace"),
         context=context or None,
     )

@@ -9,7 +9,7 @@ from time import sleep
 from typing import Any
 
 from kubectl_sky.cluster import objects, parallel
-from kubectl_sky.cluster.apply import apply_all
+from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, Forbidden, Interrupted, NotFound, SkyError
 from kubectl_sky.plan import fair_share
@@ -49,20 +49,19 @@ def apply(
         ui.progress("Sending", sum(map(len, missing))) as advance,
         shared_objects(session, manifests.shared, existing.shared or {}, dry_run) as shared,
     ):
+
+        def adopt(applied: list[Applied]) -> None:
+            items = [*existing.objects, *(result.object for result in applied)]
+            _adopt(session, items, shared, decision.workload_kinds)
+
+        finish = None if dry_run else adopt
         applied = apply_all(
             session,
             missing,
             refuse_foreign,
             dry_run=dry_run,
             on_done=lambda done: advance(1),
-            finish=None
-            if dry_run
-            else lambda applied: _adopt(
-                session,
-                [*existing.objects, *(result.object for result in applied)],
-                shared,
-                decision.workload_kinds,
-            ),
+            finish=finish,
         )
     return _describe_submitted(
         decision, [*existing.objects, *(result.object for result in applied)]

@@ -306,9 +306,14 @@ def as_service(
     """Return the task of a replica, if it is served. Raises UserError unless it is one service."""
     if flags is None:
         return entries
-    if overrides.as_task or overrides.array or overrides.backend:
-        flag = "as-task" if overrides.as_task else "array" if overrides.array else "backend"
-        raise UserError(f"--{flag} does not apply to a service", "remove it")
+    of_tasks = {
+        "as-task": overrides.as_task,
+        "array": overrides.array,
+        "backend": overrides.backend,
+    }
+    for flag, value in of_tasks.items():
+        if value:
+            raise UserError(f"--{flag} does not apply to a service", "remove it")
     if len(entries) > 1:
         raise UserError(
             f"a service is one task, and the file has {len(entries)}", "put each into its own file"

@@ -33,19 +33,31 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
         backend = entry.backend(settings)
         for kind in list_needed_kinds(backend, entry.task.num_nodes):
             explicit[kind] = explicit.get(kind, False) or backend != AUTO
+
+    has_volumes = any(task.volumes for task in tasks)
+    needs_nodes = any(map(needs_cluster_nodes, tasks))
     is_queued = any(entry.is_queued(settings) for entry in task_file.entries)
+    has_nodes = any(task.num_nodes > 1 for task in tasks)
+
+    pvcs = volumes.claims(session, current_user) if has_volumes else None
+    secret_keys = _secret_keys(session, tasks)
+    nodes = cluster_nodes(session) if needs_nodes else ()
+    access_by_kind = {
+        kind: _access(session, kind, is_explicit) for kind, is_explicit in explicit.items()
+    }
+    queues = _queues(session, task_file) if is_queued else None
+    gangs = _gangs(session, tasks) if has_nodes else None
+
     return Facts(
         user=current_user,
         namespace=session.namespace,
-        pvcs=volumes.claims(session, current_user) if any(task.volumes for task in tasks) else None,
-        secret_keys=_secret_keys(session, tasks),
-        cluster_nodes=cluster_nodes(session) if any(map(needs_cluster_nodes, tasks)) else (),
-        access={
-            kind: _access(session, kind, is_explicit) for kind, is_explicit in explicit.items()
-        },
+        pvcs=pvcs,
+        secret_keys=secret_keys,
+        cluster_nodes=nodes,
+        access=access_by_kind,
         context=session.context,
-        queues=_queues(session, task_file) if is_queued else None,
-        gangs=_gangs(session, tasks) if any(task.num_nodes > 1 for task in tasks) else None,
+        queues=queues,
+        gangs=gangs,
     )
 
 
@@ -116,11 +128,12 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
         with suppress(Forbidden):
             queues = [item["metadata"] for item in access.list_kueue(session, kinds.LOCAL_QUEUE)]
             elsewhere = {item["namespace"] for item in queues if item["name"] in missing}
+    topologies = _topologies(session, queues or ()) if has_topology else {}
     return Queues(
         names=names,
         classes=classes,
         elsewhere=tuple(elsewhere),
-        topologies=_topologies(session, queues or ()) if has_topology else {},
+        topologies=topologies,
         multikueue=any(
             multikueue.sends_away(session, name) for name in requested - missing if name
         ),

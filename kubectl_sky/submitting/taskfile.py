@@ -152,7 +152,8 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     tasks = check.as_service(tasks, serve, overrides, settings)
     check.refuse_unplannable(tasks, settings, source.max_nodes)
     tasks = source.adapt(tasks)
-    packer = packing.packer(ui.transfer if source.local_files else None, settings, environ)
+    transfer = ui.transfer if source.local_files else None
+    packer = packing.packer(transfer, settings, environ)
     tasks, credentials = packing.pack(tasks, packer)
     review = check.apply_settings((*review.dangers, *credentials), settings, environ)
     if review.refused:
@@ -160,11 +161,13 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     ui.problems(problems)
     ui.review(review.reported)
     ui.notes(packer.notes)
+
+    templates = Path(overrides.templates) if overrides.templates else None
     return TaskFile(
         entries=tasks,
         id=file_id,
         given_id=overrides.task_id is not None,
-        templates=Path(overrides.templates) if overrides.templates else None,
+        templates=templates,
         warnings=tuple(problems),
         settings=settings,
         remarks=(*remarks, *(_unread(documents, environ) if path else ())),

@@ -116,7 +116,8 @@ def check(
             if item.severity == "error" or (item.document, item.path) not in fields
         ]
         problems = sorted({*problems, *refused})
-        reviewed = review(path if reads_files else None, documents, settings, environ)
+        read_from = path if reads_files else None
+        reviewed = review(read_from, documents, settings, environ)
         remarks = list(skypilot_settings.find_unread(documents, unread))
         if any(document.get("config", "kubectl_sky", "topology") for document in documents):
             remarks.append(_TOPOLOGY)

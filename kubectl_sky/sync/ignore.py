@@ -144,7 +144,8 @@ def _join(parts: Sequence[bytes], wildcards: tuple[tuple[bytes, ...], ...] = _WI
     if not wildcards:
         return b"".join(parts)
     places = [at for at, part in enumerate(parts) if part in wildcards[0]]
-    expression = _join(parts[: places[0]] if places else parts, wildcards[1:])
+    before = parts[: places[0]] if places else parts
+    expression = _join(before, wildcards[1:])
     for at, end in itertools.pairwise([*places, len(parts)]):
         rest = _join(parts[at + 1 : end], wildcards[1:])
         is_last = end == len(parts)
@@ -273,7 +274,8 @@ class Rules(Struct, frozen=True):
             return replace(self, ignored=True)  # git tracks some of its files all the same
         if not has_file or self.ignored:
             return self
-        return self.with_file(os.path.join(files, self.name), path + b"/" if path else b"")
+        prefix = path + b"/" if path else b""
+        return self.with_file(os.path.join(files, self.name), prefix)
 
     def with_file(self, path: bytes, base: bytes) -> "Rules":
         """Add the rules of an ignore file. Raises UserError for one that is too large."""

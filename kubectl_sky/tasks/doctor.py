@@ -307,16 +307,21 @@ def check_cluster(session: Session) -> ClusterCheck:
         ]
         cluster_nodes = nodes.result()
         storage = classes.result()
+    git_version = str(version.result().body.get("gitVersion", ""))
+    default_class = None if storage is None else volumes.default_class(storage)
+    node_count = None if cluster_nodes is None else len(cluster_nodes)
+    gang = access.find_gang(session)
+    gang_scheduling = gang.api_version if gang else ""
     return ClusterCheck(
         context=session.context,
         server=session.server,
         namespace=session.namespace,
-        version=str(version.result().body.get("gitVersion", "")),
+        version=git_version,
         missing=missing,
-        storage=None if storage is None else volumes.default_class(storage),
-        cluster_nodes=None if cluster_nodes is None else len(cluster_nodes),
+        storage=default_class,
+        cluster_nodes=node_count,
         groups=tuple(groups),
-        gang_scheduling=gang.api_version if (gang := access.find_gang(session)) else "",
+        gang_scheduling=gang_scheduling,
     )
 
 

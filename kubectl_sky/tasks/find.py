@@ -244,8 +244,8 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
                 access.check_namespace(session, scope.namespace, "an argument here")
             raise
         for match in matches:
-            is_task = isinstance(match, TaskStatus)
-            yield _Location(names.TASK_ID if is_task else names.PIPELINE, match.id, match.namespace)
+            label = names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE
+            yield _Location(label, match.id, match.namespace)
 
 
 def _refuse_other_owners(

@@ -189,13 +189,13 @@ def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tup
     from kubectl_sky.tasks import doctor  # noqa: PLC0415 -- most tasks do not fail
 
     record = evidence.of_task(session, task)
-    death = failure.first_death(task, record)
-    node = task.first_failure
-    pod = death.pod if death else node.pod if node else ""
+    failed = failure.first_death(task, record) or task.first_failure
+    pod = failed.pod if failed else ""
     cause = doctor.why_failed(session, task)
     verdict = cause.what if cause and cause.source is SignalSource.LOG else ""
     text = failure.describe(task, record, shown.get(pod), verdict)
-    return text, cause.hint if cause else ""
+    hint = cause.hint if cause else ""
+    return text, hint
 
 
 def note_next_steps(

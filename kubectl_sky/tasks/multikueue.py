@@ -189,7 +189,8 @@ def delete_copies(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
             return f'copies in the worker cluster "{context}" may remain: {error.what}'
         return ""
 
-    return list(filter(None, parallel.map_parallel(delete, session.workers if tasks else ())))
+    workers = session.workers if tasks else ()
+    return list(filter(None, parallel.map_parallel(delete, workers)))
 
 
 def wait_until_gone(

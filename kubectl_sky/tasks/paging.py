@@ -79,4 +79,5 @@ def cut(
     """Return the newest positions before one, and the last of them if others follow."""
     older = [position for position in positions if before is None or position < before]
     older.sort(reverse=True)
-    return older[:limit], older[limit - 1] if len(older) > limit else None
+    last = older[limit - 1] if len(older) > limit else None
+    return older[:limit], last

@@ -56,7 +56,8 @@ def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -
     """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
     gangs = _why_gangs_wait(session, namespace, tasks)
     tasks = [_with_gang(task, UNSCHEDULABLE, gangs.get(task.id)) for task in tasks]
-    return Reasons(_list_warnings(session, namespace) if _lack_reasons(tasks) else {}, gangs)
+    warnings = _list_warnings(session, namespace) if _lack_reasons(tasks) else {}
+    return Reasons(warnings, gangs)
 
 
 def add_reasons(task: TaskStatus, reasons: Reasons) -> TaskStatus:

@@ -46,7 +46,8 @@ def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
         with suppress(SkyError):
             text = read_script(session, (task.namespace, node.pod), _SMI, _SMI_SECONDS, stop)
             values = [int(value) for value in re.findall(r"^\d{1,3}$", text, re.M)]
-            activity = replace(activity, gpu_percent=sum(values) / len(values) if values else None)
+            percent = sum(values) / len(values) if values else None
+            activity = replace(activity, gpu_percent=percent)
         return activity
 
     answers = in_nodes(nodes, read_node).values()

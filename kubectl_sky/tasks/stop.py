@@ -59,9 +59,10 @@ def describe_stopped(
         message = f"{len(remaining)} of {count} still being deleted"
     elif not is_gone:
         message = f"{count} {are} being deleted; `kubectl sky list` shows what still exists"
+    state = "stopped" if is_gone else "deleting"
     return Stopped(
         count=len(tasks),
-        status="stopped" if is_gone else "deleting",
+        status=state,
         message=message,
         task_ids=[task.id for task in tasks],
         remaining=list(map(str, remaining or ())),

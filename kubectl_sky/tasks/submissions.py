@@ -73,14 +73,18 @@ class Submitted(Struct, frozen=True):
     def document(self, report: Collected, file: str = "") -> Submission:
         """Return the result of a submit for programs."""
         decision = self.decision
+        outcome = "unchanged" if self.unchanged else "submitted"
         phrase = "was submitted before" if self.unchanged else "submitted successfully"
+        task_id = UNSET if decision.together else self.id
+        pipeline_id = self.id if decision.together else UNSET
+        task_ids = [plan.id for plan in decision.plans] if decision.together else UNSET
         return Submission(
             file=file,
-            task_id=UNSET if decision.together else self.id,
-            pipeline_id=self.id if decision.together else UNSET,
-            status="unchanged" if self.unchanged else "submitted",
+            task_id=task_id,
+            pipeline_id=pipeline_id,
+            status=outcome,
             message=f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
-            task_ids=[plan.id for plan in decision.plans] if decision.together else UNSET,
+            task_ids=task_ids,
             **report.report,
         )
 

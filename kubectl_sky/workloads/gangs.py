@@ -35,7 +35,8 @@ def arrange(
     Raises FieldError if a gang is required and nothing in the cluster starts nodes together.
     """
     if len(plan.nodes) == 1:
-        return plan, ("topology: ignored: the task has one node",) if task.topology else ()
+        ignored = ("topology: ignored: the task has one node",) if task.topology else ()
+        return plan, ignored
     gangs = _supported(plan, backend, facts)
     off = mode(task, settings) in OFF
     plan, notes = _keep_together(plan, backend, task.topology, facts, gangs)
@@ -44,7 +45,8 @@ def arrange(
     is_gang_by_itself = single and gangs.api_version.endswith(_ALPHA)
     if gangs.api_version and (not off or plan.gang or is_gang_by_itself):
         group = plan.gang or Gang(gangs.api_version)
-        plan = replace(plan, gang=replace(group, members=0 if off else len(plan.nodes)))
+        members = 0 if off else len(plan.nodes)
+        plan = replace(plan, gang=replace(group, members=members))
     if mode(task, settings) == REQUIRED and facts.gangs and not backend.is_gang(plan):
         raise FieldError(
             _FIELD, f'nothing starts all nodes of backend "{backend.name}" together', _HINT

@@ -65,7 +65,8 @@ class JobSet(AllNodes):
         restarts = any("Restart" in rule.get("action", "") for rule in rules)
         if verdict.phase is Phase.ACTIVE and remaining <= 0 and not restarts:
             # Whether a pod was stopped because the time is over, only the JobSet says.
-            return PhaseDetails(Phase.ACTIVE if rules else Phase.PODS, pod_completes=True)
+            phase = Phase.ACTIVE if rules else Phase.PODS
+            return PhaseDetails(phase, pod_completes=True)
         return verdict
 
     def started_at(self, item: Object) -> str:

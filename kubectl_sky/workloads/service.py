@@ -111,11 +111,12 @@ class Service(Workload):
         """Decide how a service runs. Raises FieldError, UserError."""
         service = _spec(task)
         scaling = _scaling(service, "cpu" in plan.requests)
+        templates = ("hpa.yaml.j2",) if scaling else ()
         return replace(
             plan_replicas(plan, task, facts),
             checks=tuple(_checks(service.probe, service.port)),
             scaling=scaling,
-            templates=("hpa.yaml.j2",) if scaling else (),
+            templates=templates,
         ).with_ingress(service.ingress, plan.name)
 
     def pods(self, plan: "Plan") -> tuple[Node, ...]:
@@ -182,14 +183,16 @@ def plan_replicas(plan: "Plan", task: "Task", facts: Facts) -> Replicas:
         )
     has_devices = plan.limits != plan.download_limits
     in_place = has_devices and service.fewest > 1  # a surge would wait for GPUs that nobody has
+    surge = 0 if in_place else 1
+    unavailable = 1 if in_place else 0
     return Replicas(
         serve=True,
         name=names.dns_label(task.name or "", "service"),
         port=service.port,
         replicas=service.fewest,
         most=service.most,
-        surge=0 if in_place else 1,
-        unavailable=1 if in_place else 0,
+        surge=surge,
+        unavailable=unavailable,
         deadline=math.ceil(_start_seconds(service.probe)) + _PULL_SECONDS,
         notes=tuple(_notes(plan, task, facts)),
     )

@@ -128,8 +128,8 @@ class LogFeed(UI):
                 self.note(f"{error.what}; retrying")
                 self.stop.wait(_RETRY_SECONDS)
             except SkyError as error:
-                failed = isinstance(error, TaskFailed)
-                self.note(error.what if failed else f"error: {error}", "red")
+                text = error.what if isinstance(error, TaskFailed) else f"error: {error}"
+                self.note(text, "red")
                 return
 
     def _request(self) -> LogRequest:

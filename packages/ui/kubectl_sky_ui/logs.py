@@ -134,7 +134,8 @@ class LogView(View):
         for line in lines:
             if self.filter.lower() in line.text.plain.lower():
                 text = line.shown(self._times)
-                widget.write(text, width=columns if widget.wrap else max(text.cell_len, 1))
+                width = columns if widget.wrap else max(text.cell_len, 1)
+                widget.write(text, width=width)
 
     def _rewrite(self) -> None:
         """Write the kept lines again, some at a time, because they look different now."""

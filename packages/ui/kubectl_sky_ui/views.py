@@ -208,12 +208,14 @@ class NodeList(TaskActions):
 def _node_cells(node: NodeStatus, now: datetime) -> tuple[str, ...]:
     """Return the cells of a node; FOR is how long its container has been running, or ran."""
     end = age.parse(node.ended_at) or now
+    exit_code = "" if node.exit_code is None else str(node.exit_code)
+    run_time = age.since(node.started_at, end) if node.started_at else ""
     return (
         node.name,
         str(node.state),
-        "" if node.exit_code is None else str(node.exit_code),
+        exit_code,
         str(node.restarts),
-        age.since(node.started_at, end) if node.started_at else "",
+        run_time,
         node.host,
         node.pod,
         node.reason,

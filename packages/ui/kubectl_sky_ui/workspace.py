@@ -94,7 +94,8 @@ class Workspace(App[None]):
         self.tasks = None
         self._by_key = {}
         self._errors.pop(_WATCH, None)
-        scope = Scope(self.namespace, None if self.all_users else self._user)
+        user = None if self.all_users else self._user
+        scope = Scope(self.namespace, user)
         self._feed = TaskFeed(
             self.session,
             scope,

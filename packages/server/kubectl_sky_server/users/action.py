@@ -88,6 +88,7 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     served = rights.list_served(access.groups(session))
     roles = [item for item in live if item["kind"] == kinds.ROLE.kind and _is_of(item, user)]
     extras = rights.list_extras(roles, served) if request.extras is None else request.extras
+    queue_version = local_queue.api_version if local_queue else ""
     account = Account(
         user,
         request.kind,
@@ -95,7 +96,7 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
         hard,
         rights.rules(rights.list_namespaced(served, extras)),
         cluster_queue,
-        local_queue.api_version if local_queue else "",
+        queue_version,
         request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline"),
     )
     items = [manifest.object for manifest in render(account, with_namespace=owns_namespace)]
@@ -278,7 +279,8 @@ def _choose_queue(
 def _apply(session: Session, item: Json, live: Json | None, dry_run: str) -> Change:
     """Apply an object as the field manager of `users`. Raises Conflict."""
     if dry_run == "client":
-        return Change(item, "configured" if live else "created")
+        done = "configured" if live else "created"
+        return Change(item, done)
     try:
         applied = objects.apply(
             session, item, manager=_MANAGER, force=False, dry_run=dry_run == "server"
@@ -290,7 +292,8 @@ def _apply(session: Session, item: Json, live: Json | None, dry_run: str) -> Cha
         ) from None
     if live is None:
         return Change(item, "created")
-    return Change(item, "unchanged" if _content(live) == _content(applied) else "configured")
+    done = "unchanged" if _content(live) == _content(applied) else "configured"
+    return Change(item, done)
 
 
 def _content(item: Json) -> Json:
@@ -369,6 +372,7 @@ def plan_removal(
     others = tuple(model.name_of(item) for item in roles if not _is_of(item, user))
     home = _get_namespace(session, where)
     is_own = home is not None and _is_of(home, user)
+    others = others if is_own else ()
     if home and is_own and not others and not keeps_namespace:
         own.append(home)
     deletes_namespace = home in own
@@ -383,7 +387,7 @@ def plan_removal(
         where,
         tuple(sorted(own, key=lambda item: item["kind"] == kinds.ROLE.kind)),
         deletes_namespace,
-        others if is_own else (),
+        others,
         tuple(task for task in tasks if not task.over),
         len(volumes),
     )

@@ -70,7 +70,8 @@ def add(
 
     if flags["group"] and flags["service_account"]:
         raise UserError("--group and --service-account cannot be used together")
-    kind = GROUP if flags["group"] else SERVICE_ACCOUNT if flags["service_account"] else USER
+    kind = SERVICE_ACCOUNT if flags["service_account"] else USER
+    kind = GROUP if flags["group"] else kind
     quota = QuotaFlags(flags["cpus"], flags["memory"], flags["gpus"], flags["tasks"])
     request = action.Request(
         owners.name_owner(name),
@@ -84,7 +85,8 @@ def add(
     added = action.add(cluster.session(), request, dry_run)
     output.notes(added.notes)
     applied = [change for change in added.changes if change.done != "deleted"]
-    _print_changes(name, applied if form else added.changes, form, options.DRY_RUNS[dry_run])
+    changes = applied if form else added.changes
+    _print_changes(name, changes, form, options.DRY_RUNS[dry_run])
     if not form and dry_run == "none":
         output.notes(_next_steps(added))
 
