@@ -57,16 +57,12 @@ def _documents() -> Iterator[str]:
     parts = (name for name in schemas if name not in kinds and "enum" not in schemas[name])
     for name in (*sorted(kinds), *sorted(parts)):
         schema = schemas[name]
-        rows = (
-            (
-                f"`{field}`",
-                "" if field in schema["required"] else "no",
-                _type(value, schemas),
-                value.get("description", ""),
-            )
-            for field, value in schema["properties"].items()
-            if field not in ("apiVersion", "kind")
-        )
+        rows = []
+        for field, value in schema["properties"].items():
+            if field not in ("apiVersion", "kind"):
+                always = "" if field in schema["required"] else "no"
+                text = value.get("description", "")
+                rows.append((f"`{field}`", always, _type(value, schemas), text))
         yield f"## {name}\n\n{schema['description']}\n"
         yield _table(["field", "always", "type", ""], rows)
 

@@ -77,12 +77,15 @@ def retry(function):
 def get_page(url):
     with get(url) as response:
         link = re.search(r'<([^>]+)>;\s*rel="next"', response.headers.get("Link", ""))
-        return json.load(response), urljoin(url, link.group(1)) if link else None
+        entries = json.load(response)
+        following = urljoin(url, link.group(1)) if link else None
+        return entries, following
 
 
 def list_folder(path, recursive):
     """Return the entries of all pages of a folder."""
-    url = "%s%s?recursive=%s" % (tree_url, "/" + quote(path, safe="") if path else "", recursive)
+    folder = "/" + quote(path, safe="") if path else ""
+    url = "%s%s?recursive=%s" % (tree_url, folder, recursive)
     entries = []
     while url:
         page, url = retry(partial(get_page, url))

@@ -320,7 +320,8 @@ class FakeCluster:
         url = urlsplit(request.url)
         match = _PATH.fullmatch(url.path)
         if url.path == "/readyz":
-            return "", _reply(200 if self.ready else 500, {})
+            code = 200 if self.ready else 500
+            return "", _reply(code, {})
         if url.path == "/version":
             return "", _reply(200, {"gitVersion": "v1.36.0"})
         if url.path.startswith("/apis") and (not match or url.path.count("/") < 4):
@@ -352,7 +353,8 @@ class FakeCluster:
         kind = next((kind for kind in self.kinds if objects.path(kind) == named), None)
         if kind is None:
             raise problems.no_path()
-        reading = ("watch" if "watch" in query else "list") if not parts["name"] else "get"
+        read_many = "watch" if "watch" in query else "list"
+        reading = "get" if parts["name"] else read_many
         return _Call(
             _VERBS.get(request.method, reading),
             path,
@@ -437,7 +439,8 @@ class FakeCluster:
         if not call.query.get("dryRun"):
             self._applied[key] = call.body
             merged = live if merged == live else self._store(call.path, merged)
-        return 200 if live else 201, merged
+        code = 200 if live else 201
+        return code, merged
 
     def _patch(self, call: _Call) -> tuple[int, Json]:
         if "force" in call.query:
@@ -485,7 +488,8 @@ class FakeCluster:
         identity |= {"resourceVersion": str(number), "namespace": self.namespace}
         item = _copy(item | {"metadata": item["metadata"] | identity})
         self._objects[path] = item
-        self._emit("MODIFIED" if previous else "ADDED", path, item)
+        change = "MODIFIED" if previous else "ADDED"
+        self._emit(change, path, item)
         was_held = "deletionTimestamp" in kept and kept.get("finalizers")
         if was_held and not item["metadata"].get("finalizers"):
             self._remove(path)

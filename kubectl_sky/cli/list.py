@@ -170,12 +170,13 @@ def _list_request(
     states = flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
-    columns = (
-        *(["NAMESPACE"] if cluster.all_namespaces or flags["details"] else []),
-        *(["USER"] if all_users or flags["details"] else []),
-        *(["JOBS"] if flags["details"] else []),
-        *(["LABELS"] if flags["show_labels"] else []),
-    )
+    more_columns = {
+        "NAMESPACE": cluster.all_namespaces or flags["details"],
+        "USER": all_users or flags["details"],
+        "JOBS": flags["details"],
+        "LABELS": flags["show_labels"],
+    }
+    columns = tuple(name for name, is_shown in more_columns.items() if is_shown)
     filters = Selection(
         states=tuple(str(state).lower() for state in states),
         labels=cast("Callable[[Mapping[str, str]], bool]", flags["labels"]),

@@ -111,8 +111,9 @@ def settle(deaths: Iterable[DeletedPod], task: TaskStatus) -> tuple[DeletedPod, 
 def restored(task: TaskStatus, record: Evidence) -> TaskStatus:
     """Return the task with the recorded causes of failed nodes that have no pod any more."""
     causes = {death.rank: death for death in record.gone(task).deaths if death.reason != STOPPED}
-
-    known = (JOB_NOT_FOUND, LATE, *(() if task.workload.fail_fast else (STOPPED,)))
+    known = [JOB_NOT_FOUND, LATE]
+    if not task.workload.fail_fast:
+        known.append(STOPPED)
 
     def restore(node: NodeStatus) -> NodeStatus:
         death = causes.get(node.index)

@@ -387,8 +387,9 @@ def _kubelet_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     cluster_node = snapshot.named(kinds.NODE.kind, host) if host else None
     if _phase(pod) == "Pending" and cluster_node and not true_condition(cluster_node, "Ready"):
         yield Signal(SignalSource.POD_EVENT, "NodeNotReady", "", about=str(host))
-    is_starting = _phase(pod) == "Pending" and not _has_restarted(pod)  # probes may still succeed
-    ignored = ("FailedScheduling", *(["Unhealthy"] if is_starting else []))
+    ignored = ["FailedScheduling"]
+    if _phase(pod) == "Pending" and not _has_restarted(pod):  # probes may still succeed
+        ignored.append("Unhealthy")
     for event in _events(snapshot, name):
         if event.get("reason") not in ignored:
             message = str(event.get("message", "")).replace(name, "the pod")

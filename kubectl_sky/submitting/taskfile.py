@@ -162,6 +162,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     ui.review(review.reported)
     ui.notes(packer.notes)
 
+    unread = _unread(documents, environ) if path else ()
     templates = Path(overrides.templates) if overrides.templates else None
     return TaskFile(
         entries=tasks,
@@ -170,7 +171,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         templates=templates,
         warnings=tuple(problems),
         settings=settings,
-        remarks=(*remarks, *(_unread(documents, environ) if path else ())),
+        remarks=(*remarks, *unread),
         max_bytes=source.max_bytes,
     )
 

@@ -111,7 +111,8 @@ def list_tasks(session: Session, scope: Scope, read: Read = _READ_ALL) -> list[T
 def list_objects(session: Session, scope: Scope, read: Read = _READ_ALL) -> Sequence[TaskObjects]:
     """List the objects and pods of the tasks in a scope, with one parallel request per kind."""
     selector = f"{scope.selector},{read.selector}".rstrip(",")
-    kinds_to_list = (*registry.KINDS, *([kinds.POD] if read.pods else []))
+    pod_kinds = [kinds.POD] if read.pods else []
+    kinds_to_list = (*registry.KINDS, *pod_kinds)
     lists = _list_kinds(session, kinds_to_list, scope.namespace, selector, read.shape)
     pods = lists.pop() if read.pods else []
     items = scope.filter_owned(item for items in lists for item in items)

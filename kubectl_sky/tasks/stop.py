@@ -353,7 +353,8 @@ def _auxiliary(
             raise
 
     gang = access.find_gang(session)
-    all_kinds = (*AUXILIARY, *registry.COMPANION_KINDS, *([gang] if gang else ()))
+    gang_kinds = [gang] if gang else []
+    all_kinds = (*AUXILIARY, *registry.COMPANION_KINDS, *gang_kinds)
     lists = dict(zip(all_kinds, parallel.map_parallel(listed, all_kinds), strict=True))
     unread = tuple(kind for kind, items in lists.items() if items is None)
     return [item for items in lists.values() for item in items or ()], unread

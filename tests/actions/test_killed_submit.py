@@ -61,7 +61,8 @@ def test_submit_killed_after_any_write_is_shown_completed_and_stopped(
         api.restore(state)
         existing = len(set(workloads) & set(api.names()))
         counts.add(existing)
-        check_shown(run, existing if len(workloads) == 2 else 2 * existing)
+        nodes = existing if len(workloads) == 2 else 2 * existing
+        check_shown(run, nodes)
         code, _, err = run(*submit)
         assert (code, api.names()) == (0, complete), err
         assert all("ownerReferences" in item["metadata"] for item in auxiliary(api.saved()))

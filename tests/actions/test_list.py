@@ -34,7 +34,8 @@ def tasks(send: Submitter, api: FakeCluster, monkeypatch: pytest.MonkeyPatch) ->
         for job in [name for name in api.names() if task_id in name and name.startswith("jobs ")]:
             api.start(job.split()[1])
             if name != "slow":
-                api.finish(job.split()[1], 3 if name == "bad" else 0)
+                exit_code = 3 if name == "bad" else 0
+                api.finish(job.split()[1], exit_code)
 
 
 def names(run: Run, *flags: str) -> list[str]:

@@ -82,7 +82,8 @@ def test_notify_sends_document_when_finished(
 ) -> None:
     send(TASK)
     finish(send.cluster, exit_code)
-    assert run("wait", ID, "--notify", hook.url)[::2] == (4 if exit_code else 0, "")
+    expected = 4 if exit_code else 0
+    assert run("wait", ID, "--notify", hook.url)[::2] == (expected, "")
     assert hook.requests == [f"POST {PATH} application/json"]
     (document,) = hook.received
     check(document)

@@ -198,7 +198,8 @@ def test_submit_later_stage_larger_than_kueue_quota_is_refused(
 def test_submit_not_certainly_larger_than_kueue_quota_is_sent(
     api: FakeCluster, send: Submitter, condition: str
 ) -> None:
-    put_queue(api, **({"cohortName": "all"} if condition == "cohort" else {}))
+    spec = {"cohortName": "all"} if condition == "cohort" else {}
+    put_queue(api, **spec)
     if condition == "forbidden":
         api.forbidden.add("list clusterqueues")
     if condition == "tasks of a group":  # each of its tasks fits, and they need not run together

@@ -37,7 +37,8 @@ def test_wait_failed_task_saves_evidence_and_deletes_old_files(
     for number in range(120):
         old = folder / f"older{number:03}-0123456789ab.json"
         old.write_text("[" * 9999)
-        os.utime(old, (number, number) if number < 10 else None)
+        times = (number, number) if number < 10 else None
+        os.utime(old, times)
     if before:
         api.finish(JOB, 9)
     else:

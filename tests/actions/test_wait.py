@@ -133,9 +133,7 @@ def test_explain_pending_event_without_object_name_is_ignored(
     ],
 )
 def test_progress_names_cluster_nodes_and_completed_nodes(pods: Any, expected: str) -> None:
-    ended = [pod["status"]["phase"] == "Succeeded" for pod in pods]
-    jobs = [
-        make_job(rank, len(pods), "Complete" if over else "") for rank, over in enumerate(ended)
-    ]
+    ends = ["Complete" if pod["status"]["phase"] == "Succeeded" else "" for pod in pods]
+    jobs = [make_job(rank, len(pods), end) for rank, end in enumerate(ends)]
     (task,) = status.tasks(jobs, pods)
     assert waiting.progress(task) == expected

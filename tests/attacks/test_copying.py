@@ -366,22 +366,21 @@ KINDS = st.sampled_from(
         b"K",
     ]
 )
-ENTRIES = st.builds(
-    lambda name, kind, link, data, mode: entry(
-        name, data if kind == tarfile.REGTYPE else b"", type=kind, linkname=link, mode=mode
-    ),
-    NAMES,
-    KINDS,
-    NAMES,
-    st.binary(max_size=5),
-    st.integers(0, 0o7777),
-)
+
+
+def member(name: str, kind: bytes, link: str, data: bytes, mode: int) -> Entry:
+    content = data if kind == tarfile.REGTYPE else b""
+    return entry(name, content, type=kind, linkname=link, mode=mode)
+
+
+ENTRIES = st.builds(member, NAMES, KINDS, NAMES, st.binary(max_size=5), st.integers(0, 0o7777))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.lists(ENTRIES, max_size=8), st.booleans())
 def test_extract_random_members_stay_inside(home: Path, entries: list[Entry], rooted: bool) -> None:
-    attack(home, lambda: tar(*([folder()] if rooted else []), *entries))
+    root = [folder()] if rooted else []
+    attack(home, lambda: tar(*root, *entries))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)

@@ -449,8 +449,9 @@ def test_git_token_is_not_sent_to_redirect_target(
     tmp_path: Path, repository: Path, tls: bool
 ) -> None:
     authority = Authority()
+    evil_authority = authority if tls else None
     with (
-        Site(repository, authority if tls else None) as evil,
+        Site(repository, evil_authority) as evil,
         Site(repository, authority, redirect=evil.url) as good,
     ):
         code, output = clone(tmp_path, f"{good.url}/", authority, GIT_TOKEN=MARKER)

@@ -66,6 +66,7 @@ class Growth:
         for line, by_size in self.runs.items():
             seconds = [median(runs) for runs in by_size]
             largest = by_size[-1]
+            requests = f"{self.requests[line]:,}" if line in self.requests else ""
             rows.append(
                 (
                     f"`{line}`",
@@ -73,7 +74,7 @@ class Growth:
                     *(f"{last / before:.1f}" for before, last in pairwise(seconds[-2:])),
                     f"{statistics.median(run.processor for run in largest):.2f}",
                     f"{max(run.megabytes for run in largest):.0f}",
-                    f"{self.requests[line]:,}" if line in self.requests else "",
+                    requests,
                 )
             )
         growth = ["growth"] * (len(self.sizes) > 1)

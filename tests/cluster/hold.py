@@ -36,12 +36,13 @@ class Holder:
     ) -> Self:
         """Start it; with a log it stays until `stop_by_hand`."""
         flags = ["--by-hand"] * bool(log) + ["--practice"] * practice
+        stdin = subprocess.DEVNULL if log else subprocess.PIPE
         return cls(
             subprocess.Popen(
                 [*_COMMAND, *flags],
                 cwd=_ROOT,
                 env=environment,
-                stdin=subprocess.DEVNULL if log else subprocess.PIPE,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

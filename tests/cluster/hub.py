@@ -80,7 +80,8 @@ class _Hub(_Answers):
         files = FILES.get(place)
         private = "private" in place and self.known != f"Bearer {TOKEN}"
         if files is None or private:
-            self.answer(401 if private else 404, X_Error_Message="Repository not found")
+            code = 401 if private else 404
+            self.answer(code, X_Error_Message="Repository not found")
         elif tree:
             self._tree(place, files, name, parse_qs(url.query))
         elif len(files[name]) > 1000:
@@ -103,10 +104,11 @@ class _Hub(_Answers):
             entries = [entry for entry in entries if "/" not in entry["path"][len(below) :]]
             entries += [{"type": "directory", "path": below + name} for name in folders]
         begin = int(query.get("cursor", ["0"])[0])
+        end = begin + _PAGE
         again = f"{self.server.url}{urlsplit(self.path).path}?recursive={query['recursive'][0]}"
-        more = {"Link": f'<{again}&cursor={begin + _PAGE}>; rel="next"'}
-        page = json.dumps(entries[begin : begin + _PAGE]).encode()
-        self.answer(200, page, **(more if len(entries) > begin + _PAGE else {}))
+        more = {"Link": f'<{again}&cursor={end}>; rel="next"'} if len(entries) > end else {}
+        page = json.dumps(entries[begin:end]).encode()
+        self.answer(200, page, **more)
 
 
 class _Large(_Answers):
@@ -117,7 +119,8 @@ class _Large(_Answers):
         if self.known:
             self.answer(400, X_Error_Message="the token is for the Hub alone")
         elif self.path in self.server.broken:
-            self.answer(206 if begin else 200, data[begin:])
+            code = 206 if begin else 200
+            self.answer(code, data[begin:])
         else:
             self.server.broken.add(self.path)
             self.send_response(200)

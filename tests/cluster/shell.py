@@ -45,12 +45,13 @@ def run(
     text: str | None = None,
 ) -> str:
     """Run a command to its end and return what it printed. Raises Broken when it fails."""
+    stdin = subprocess.DEVNULL if text is None else None
     done = subprocess.run(
         [str(part) for part in command],
         env={**os.environ, "PATH": path(), **(environment or {})},
         cwd=folder,
         input=text,
-        stdin=subprocess.DEVNULL if text is None else None,
+        stdin=stdin,
         capture_output=True,
         text=True,
         check=False,

@@ -55,7 +55,9 @@ def _read(name: str) -> dict[str, Fields]:
             kind = value or written
             if kind not in _PLAIN:
                 kind = kind.removeprefix(".") if kind.startswith(".") else f"{package}.{kind}"
-            shape = "map" if value else "list" if label == "repeated" else "one"
+            shape = "list" if label == "repeated" else "one"
+            if value:
+                shape = "map"
             fields[number] = [field, shape, kind]
     return extracted
 

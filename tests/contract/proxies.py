@@ -187,11 +187,12 @@ class FrontProxy:
                     {"Content-Type": "text/plain"},
                     self._log(direct, path.path, dict(parse_qsl(path.query))),
                 )
+            sent = json.loads(body) if body else None
             answer = direct.send(
                 request.command,
                 path.path,
                 query=dict(parse_qsl(path.query)),
-                body=json.loads(body) if body else None,
+                body=sent,
                 headers={"Content-Type": request.headers.get("Content-Type", "")},
             )
         except ClusterError as error:

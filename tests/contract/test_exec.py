@@ -26,7 +26,8 @@ BLOCK = bytes(range(256)) * 256
 
 def start(session: Session, namespace: str, name: str = "a", script: str = "sleep 600") -> str:
     objects.create(session, make_pod(name, namespace, script))
-    return until(session, namespace, name, "Running" if "sleep" in script else "Succeeded")
+    phase = "Running" if "sleep" in script else "Succeeded"
+    return until(session, namespace, name, phase)
 
 
 def until(session: Session, namespace: str, name: str, phase: str) -> str:

@@ -216,8 +216,9 @@ def test_connect_invalid_ports_is_cluster_error(session: Session, namespace: str
     start(session, namespace)
     path = objects.path(kinds.POD, namespace, "a", "portforward")
     for ports in ("", "0", "x", "65536", "80,y"):
+        query = {"ports": ports} if ports else {}
         with pytest.raises(ClusterError):
-            connect(session, path, {"ports": ports} if ports else {}, ["v4.channel.k8s.io"])
+            connect(session, path, query, ["v4.channel.k8s.io"])
 
 
 def test_connect_missing_pod_is_not_found(session: Session, namespace: str) -> None:

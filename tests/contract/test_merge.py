@@ -19,7 +19,8 @@ def stamped(second: int, text: str = "") -> bytes:
 
 def make_batch(rank: int, lines: Sequence[bytes], note: str = "", newline: bool = True) -> Batch:
     source = LogSource("default", f"pod-{rank}", "", rank)
-    return Batch(source, list(lines), sort_keys(lines) if lines else [], newline, note)
+    keys = sort_keys(lines) if lines else []
+    return Batch(source, list(lines), keys, newline, note)
 
 
 def make_log(rank: int, *items: Sequence[bytes] | str | ClusterError, live: bool = True) -> Log:

@@ -439,10 +439,12 @@ def test_dev_twice_on_a_terminal_opens_a_shell_in_the_pod(
 def test_dev_twice_submits_another_pod_if_there_is_none_to_enter(
     api: FakeCluster, run: Run, end: str
 ) -> None:
-    run("dev", "--detach", *(("--name", "other") if end == "other" else ()))
+    name_flags = ("--name", "other") if end == "other" else ()
+    new_flags = ("--new",) if end == "new" else ()
+    run("dev", "--detach", *name_flags)
     (job_name,) = names_of_jobs(api)
     start(api, job_name.split()[1])
     if end == "finished":
         api.finish(job_name.split()[1])
-    assert run("dev", "--detach", *(("--new",) if end == "new" else ()))[0] == 0
+    assert run("dev", "--detach", *new_flags)[0] == 0
     assert len(names_of_jobs(api)) == 2

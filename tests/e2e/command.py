@@ -49,16 +49,18 @@ class Command:
     def start(self, *arguments: str, terminal: int | None = None) -> subprocess.Popen[str]:
         """Start a process and return at once; it has pipes, or a terminal for all streams."""
         pipe = subprocess.PIPE if terminal is None else terminal
+        stdin = subprocess.DEVNULL if terminal is None else terminal
+        prepare = default_signals if terminal is None else partial(_control, terminal)
         process = subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,
             env=self.environment,
-            stdin=subprocess.DEVNULL if terminal is None else terminal,
+            stdin=stdin,
             stdout=pipe,
             stderr=pipe,
             text=True,
             start_new_session=terminal is not None,
-            preexec_fn=default_signals if terminal is None else partial(_control, terminal),
+            preexec_fn=prepare,
         )
         self.started.append(process)
         return process
@@ -125,12 +127,13 @@ def _surroundings(environment: Mapping[str, str], folder: Path) -> Iterator[None
 def _stream(number: int) -> Iterator[IO[str]]:
     """Let a file be stdin, stdout or stderr, also of the programs that are started meanwhile."""
     name = ("stdin", "stdout", "stderr")[number]
+    mode = "w" if number else "r"
     errors = "backslashreplace" if name == "stderr" else "strict"
     saved = os.dup(number)
     try:
         with TemporaryFile("w+", encoding="utf-8", newline="") as file:
             os.dup2(file.fileno(), number)
-            opened = os.fdopen(number, "w" if number else "r", errors=errors, closefd=False)
+            opened = os.fdopen(number, mode, errors=errors, closefd=False)
             with patch.object(sys, name, opened):
                 yield file
     finally:

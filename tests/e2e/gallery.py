@@ -46,7 +46,8 @@ def play(sky: Command, block: str, *flags: str) -> str:
         if prompt.startswith("$ export "):
             continue
         command = words.pop(0)
-        done = sky(*command, *(() if words else flags))
+        more = () if words else flags
+        done = sky(*command, *more)
         assert done.returncode == 0, f"{prompt}\n{done.stdout}\n{done.stderr}"
         played += arrange(done.stdout.splitlines())
     return mask("\n".join(played) + "\n")

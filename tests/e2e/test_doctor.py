@@ -72,17 +72,14 @@ def verdict_of(sky: Command, trouble: Trouble) -> Json:
     return eventually(check)
 
 
+def param_of(trouble: Trouble) -> Any:
+    marks = [pytest.mark.practice_only] if trouble.name in PRACTICE_ONLY else []
+    return pytest.param(trouble, id=trouble.name, marks=marks)
+
+
 @pytest.mark.parametrize(
     "trouble",
-    [
-        pytest.param(
-            trouble,
-            id=trouble.name,
-            marks=[pytest.mark.practice_only] if trouble.name in PRACTICE_ONLY else [],
-        )
-        for trouble in TROUBLES
-        if RECORD or trouble.name in LIVE | PRACTICE_ONLY
-    ],
+    [param_of(trouble) for trouble in TROUBLES if RECORD or trouble.name in LIVE | PRACTICE_ONLY],
 )
 def test_doctor_failing_task_reports_matching_finding(
     sky: Command, kubectl: Command, namespace: str, trouble: Trouble, request: pytest.FixtureRequest

@@ -274,7 +274,9 @@ def test_in_cluster_server_upgrade_keeps_sessions_and_every_line_of_open_streams
 
 
 def is_completed(name: str, data: Any) -> bool:
-    tasks = data["tasks"] if name == "tasks" else [data] if name == "task" else []
+    if name not in ("task", "tasks"):
+        return False
+    tasks = data["tasks"] if name == "tasks" else [data]
     return [task["status"] for task in tasks] == ["completed"]
 
 

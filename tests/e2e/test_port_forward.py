@@ -23,7 +23,8 @@ ANY = TASK.replace("--bind $POD_IP ", "")  # in a real pod, forwarding goes to l
 
 @pytest.mark.practice_only
 def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> None:
-    submit(sky, TASK if cluster.driver == "practice" else ANY, "webweb01")
+    text = TASK if cluster.driver == "practice" else ANY
+    submit(sky, text, "webweb01")
     until_running(sky, "webweb01")
     running = sky.start("port-forward", "web", f":{PORT}", "--rank", "1", "--address", "127.0.0.1")
     assert running.stderr

@@ -120,7 +120,8 @@ def run(machine: Machine, gpus: int) -> Iterator[tuple[str, str]]:
         succeeded = not done.returncode and re.search(small.prints, done.stdout)
         if not succeeded:
             machine.sky("doctor", f"small0{small.number}")
-        yield small.number, "ok" if succeeded else "FAILED"
+        result = "ok" if succeeded else "FAILED"
+        yield small.number, result
 
 
 def check_devices(machine: Machine) -> str:

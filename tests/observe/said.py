@@ -277,7 +277,8 @@ def make_snapshot(said: Said) -> TaskSnapshot:
     if said.source is SignalSource.RANKS:
         noon = "2026-01-01T12:00:00Z"
         one = "2026-01-01T13:00:00Z"
-        activity = tuple(RankActivity(rank, 0, noon if rank == 1 else one, 1) for rank in range(3))
+        times = (one, noon, one)
+        activity = tuple(RankActivity(rank, 0, time, 1) for rank, time in enumerate(times))
         return TaskSnapshot(ID, "default", {}, now=age.parse(one), activity=activity)
     if said.source is SignalSource.LOG:
         pod = make_pod(phase="Failed", state=terminated(1))

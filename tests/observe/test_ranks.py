@@ -13,8 +13,10 @@ NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 def rank(
     index: int, seconds: float | None, interval: float = 1.0, cpus: float | None = None
 ) -> RankActivity:
-    at = "" if seconds is None else age.timestamp(NOW - timedelta(seconds=seconds))
-    return RankActivity(index, 0, at, None if seconds is None else interval, cpus)
+    if seconds is None:
+        return RankActivity(index, 0, "", None, cpus)
+    at = age.timestamp(NOW - timedelta(seconds=seconds))
+    return RankActivity(index, 0, at, interval, cpus)
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ def test_task_note_counts_restarts() -> None:
 
 
 def test_task_note_counts_the_restarts_of_the_node_that_it_names() -> None:
-    jobs = [make_job(rank, 2, end="Failed" if rank == 0 else "") for rank in range(2)]
+    jobs = [make_job(0, 2, end="Failed"), make_job(1, 2)]
     jobs[0]["status"]["failed"] = 2
     jobs[1]["status"] |= {"failed": 2, "active": 1}
     for job in jobs:

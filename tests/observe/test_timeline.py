@@ -33,19 +33,19 @@ def pod_of(*, ended: int | None = 9, scheduled: int = 1) -> Json:
     """A pod that is scheduled in minute 1, whose container starts in minute 3."""
     running: Json = {"running": {"startedAt": at(3)}}
     end = {"exitCode": 0, "reason": "Completed", "startedAt": at(3), "finishedAt": at(ended or 0)}
-    return make_pod(
-        phase="Running" if ended is None else "Succeeded",
-        state=running if ended is None else {"terminated": end},
-        conditions=[condition("PodScheduled", scheduled)],
-    )
+    conditions = [condition("PodScheduled", scheduled)]
+    if ended is None:
+        return make_pod(phase="Running", state=running, conditions=conditions)
+    return make_pod(phase="Succeeded", state={"terminated": end}, conditions=conditions)
 
 
 def timeline_of(
     pod: Json | None, *events: Json, job: Json | None = None, **kinds: Any
 ) -> NodeTimeline:
     job = job or make_job()
-    objects = {"Job": (job,), "Pod": (pod,) if pod else (), "Event": events, **kinds}
-    (task,) = status.tasks([job], [pod] if pod else [])
+    pods = (pod,) if pod else ()
+    objects = {"Job": (job,), "Pod": pods, "Event": events, **kinds}
+    (task,) = status.tasks([job], pods)
     snapshot = TaskSnapshot(ID, "default", objects, task=task)
     return timeline.task_timeline(snapshot, task).nodes[0]
 

@@ -43,8 +43,9 @@ def make_demand(spec: Json = SMALL, count: int = 4, objects: Json | None = None)
 
 def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
     """Return what the check reports; empty if it passes."""
+    ranges = [limits] if limits else []
     try:
-        check(demand, quotas, [limits] if limits else [])
+        check(demand, quotas, ranges)
     except Refused as error:
         return error.what
     return ""

@@ -26,7 +26,8 @@ ASKED = Resources("1500m", "3Gi", disk="512Gi")
 def limits(factor: Fraction | int | None, settings: Settings | None = None) -> dict[str, str]:
     placement = Placement(ASKED, Device("nvidia.com/gpu", 2))
     requested = node_requests(placement, settings or Settings())
-    return node_limits(placement, requested, None if factor is None else Fraction(factor))
+    fraction = None if factor is None else Fraction(factor)
+    return node_limits(placement, requested, fraction)
 
 
 def test_limits_are_multiple_of_requests() -> None:
@@ -98,7 +99,8 @@ SKYPILOT = Settings(defaults="skypilot")
 def test_default_sizes_follow_skypilot_setting(
     resources: Resources, gpus: int, expected: dict[str, str]
 ) -> None:
-    placement = Placement(resources, Device("nvidia.com/gpu", gpus) if gpus else None)
+    device = Device("nvidia.com/gpu", gpus) if gpus else None
+    placement = Placement(resources, device)
     assert _default_requests(placement, SKYPILOT) == expected
     assert _default_requests(placement, Settings()) == {}
     sizes = [note for note in default_notes(placement, SKYPILOT) if "requests" in note]

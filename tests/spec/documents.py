@@ -15,7 +15,8 @@ RUN = "run: echo hi\n"
 
 
 def read(text: str | bytes) -> tuple[Document, ...]:
-    return load(text.encode() if isinstance(text, str) else text, FILE)
+    data = text.encode() if isinstance(text, str) else text
+    return load(data, FILE)
 
 
 def make_document(data: Any = None, **fields: Any) -> Document:

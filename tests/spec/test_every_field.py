@@ -116,7 +116,8 @@ def cases(
     for inner in node.get("anyOf", []):
         found = cases(file, inner, path, beside, seen)
         yield from (case for case in found if case.path != path)
-    free = FREE.get(str(path[-1]) if path else "", "a")
+    field = str(path[-1]) if path else ""
+    free = FREE.get(field, "a")
     yield from cases(file, node.get("additionalProperties"), (*path, free), beside, seen)
     yield from cases(file, node.get("items"), (*path, 0), beside, seen)
 

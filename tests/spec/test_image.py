@@ -104,7 +104,8 @@ def test_image_machine_image_is_replaced_with_warning(image: str) -> None:
 def test_image_region_map_chooses_image_of_region(
     image_id: dict[str, str], infra: str | None, expected: str | None
 ) -> None:
-    assert image_of(image_id, **({"infra": infra} if infra else {})) == expected
+    fields = {"infra": infra} if infra else {}
+    assert image_of(image_id, **fields) == expected
     document = make_document(resources={"image_id": image_id, "infra": infra})
     assert refusals(document) == []
 

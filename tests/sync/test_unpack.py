@@ -90,10 +90,13 @@ def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> No
     pod.want()
     (out,) = select.select([first.stdout, second.stdout], [], [], 30)[0]
     taking, other = (first, second) if out is first.stdout else (second, first)
-    output, _ = taking.communicate(packed() if whole else packed()[:40], timeout=60)
-    assert (output, taking.returncode) == (b"send\n", 0 if whole else 74)
+    sent = packed() if whole else packed()[:40]
+    output, _ = taking.communicate(sent, timeout=60)
+    expected_code = 0 if whole else 74
+    assert (output, taking.returncode) == (b"send\n", expected_code)
     output, _ = other.communicate(packed(), timeout=60)
-    assert (output, other.returncode) == (b"unpacked\n" if whole else b"send\n", 0)
+    expected_output = b"unpacked\n" if whole else b"send\n"
+    assert (output, other.returncode) == (expected_output, 0)
     assert (pod.place / "x y").read_text() == "hello"
 
 

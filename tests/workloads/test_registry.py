@@ -22,21 +22,23 @@ SERVED = ("rayservice", "service")
 
 
 def plan_of(backend: str) -> Plan:
-    return make_plan(
-        Task(
-            name=f"train {HOSTILE}",
-            num_nodes=1 if backend in ("array", *SERVED) else 3,
-            run="serve run app:main" if backend in SERVED else "true",
-            resources=Resources(
-                image="rayproject/ray", cpus="1", ttl_seconds=60, recovery=Recovery(2, (3, 4))
-            ),
-            envs={"A": HOSTILE},
-            secrets={"B": Secret(HOSTILE)},
-            backend=backend,
-            array=parse_array("0-9%3") if backend == "array" else None,
-            service=ServiceSpec(8080) if backend in SERVED else None,
-        )
+    task = Task(
+        name=f"train {HOSTILE}",
+        num_nodes=3,
+        run="true",
+        resources=Resources(
+            image="rayproject/ray", cpus="1", ttl_seconds=60, recovery=Recovery(2, (3, 4))
+        ),
+        envs={"A": HOSTILE},
+        secrets={"B": Secret(HOSTILE)},
+        backend=backend,
     )
+    if backend == "array":
+        task = replace(task, num_nodes=1, array=parse_array("0-9%3"))
+    if backend in SERVED:
+        service = ServiceSpec(8080)
+        task = replace(task, num_nodes=1, run="serve run app:main", service=service)
+    return make_plan(task)
 
 
 @pytest.mark.parametrize("name", BACKENDS)

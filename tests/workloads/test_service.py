@@ -215,7 +215,10 @@ class Server(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         received = (self.command, self.path, self.headers.get("Authorization", ""), body)
         type(self).received = received
-        self.send_response(302 if "moved" in body else 500 if "fail" in body else 200)
+        code = 500 if "fail" in body else 200
+        if "moved" in body:
+            code = 302
+        self.send_response(code)
         self.send_header("Location", "/elsewhere")
         self.end_headers()
 

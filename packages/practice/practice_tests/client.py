@@ -53,7 +53,8 @@ class Client:
         self._line.close()
 
     def ask(self, method: str, path: str, body: object = None) -> int:
-        self.send(method, path, json.dumps(body).encode() if body is not None else b"")
+        data = json.dumps(body).encode() if body is not None else b""
+        self.send(method, path, data)
         code = self.code()
         self.vanish()
         return code

@@ -81,6 +81,7 @@ def server(*flags: str) -> Iterator[Server]:
 
 def _spawn(command: list[str], folder: Path, log: IO[str]) -> subprocess.Popen[str]:
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM))
+    prepare = _end_with_parent if sys.platform == "linux" else None
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -90,7 +91,7 @@ def _spawn(command: list[str], folder: Path, log: IO[str]) -> subprocess.Popen[s
         stderr=log,
         text=True,
         start_new_session=True,
-        preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        preexec_fn=prepare,
     )
 
 

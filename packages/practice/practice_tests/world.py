@@ -32,14 +32,15 @@ class World:
         body = {"metadata": {"name": name, **more.pop("metadata", {})}, **more}
         if spec is not None:
             body["spec"] = spec
-        namespaced = self.api.resources.stored(storage).namespaced
-        return self.api.create(storage, body, NS if namespaced else "")
+        return self.api.create(storage, body, self._namespace(storage))
 
     def get(self, storage: str, name: str) -> Json:
-        namespaced = self.api.resources.stored(storage).namespaced
-        obj = self.api.state.get(storage, NS if namespaced else "", name)
+        obj = self.api.state.get(storage, self._namespace(storage), name)
         assert obj, f"no {storage} {name}"
         return obj
+
+    def _namespace(self, storage: str) -> str:
+        return NS if self.api.resources.stored(storage).namespaced else ""
 
     def node(self, name: str = "one", **allocatable: str) -> Json:
         amounts = {"cpu": "2", "memory": "4Gi", "pods": "110", **allocatable}

@@ -36,8 +36,9 @@ def test_ui_on_dumb_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
 def test_ui_without_terminal_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     streams = on_terminal(monkeypatch)
-    stderr = streams["stderr"] if name != "stderr" else io.StringIO()
-    monkeypatch.setattr(sys, name, stderr if name == "stderr" else io.StringIO())
+    no_terminal = io.StringIO()
+    stderr = no_terminal if name == "stderr" else streams["stderr"]
+    monkeypatch.setattr(sys, name, no_terminal)
     assert main.main(["ui", "--color", "never"]) == 2
     message = "stdin, stdout or stderr is not a terminal"
     hint = "use `kubectl sky list --watch`"

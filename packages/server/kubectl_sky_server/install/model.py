@@ -251,7 +251,8 @@ class ControllerInstall(Install, frozen=True):
             _rule(_LEASES, ("leases",), ("get", "patch"), (lease,)),
             *rights.own,
         )
-        served = (*rights.served, *(_HISTORY if self.keeps_history else ()))
+        history = _HISTORY if self.keeps_history else ()
+        served = (*rights.served, *history)
         if self.served:
             yield self._role(self.name, home, (*served, *own))
         else:

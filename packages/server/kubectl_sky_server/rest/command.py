@@ -86,9 +86,10 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     key = flags["tls_key"]
     _check_exposure(host, bool(certificate), bool(key), flags)
     log = audit.open_log(audit_log) if audit_log else None
+    own_hosts = LOOPBACK if loopback else ()
     config = Config(
         cluster.flags(),
-        hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in flags["hosts"])),
+        hosts=(*own_hosts, *(str(name).lower() for name in flags["hosts"])),
         trust_x_user=bool(flags["trust_x_user"]),
         session_keys=os.environ.get(SESSION_KEYS, "").replace(",", " ").split(),
         behind_proxy=bool(flags["behind_proxy"]),
