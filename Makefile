@@ -59,9 +59,10 @@ _lint:
 	@$(HEADING) 'style, types, layers'
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python .ci/packed.py
 	$(BIN)/shellcheck --norc --shell sh --exclude $(SHARED) runtime/*.sh
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py .ci/part.py .ci/picture.py .ci/release_notes.py docs/pages.py
+	$(BIN)/mypy .ci/dist.py .ci/packed.py .ci/part.py .ci/picture.py .ci/release_notes.py docs/pages.py
 	$(BIN)/lint-imports
 	for package in $(PACKAGES); do (cd $$package && ../../$(BIN)/lint-imports) || exit; done
 
