@@ -105,12 +105,14 @@ def may(
         "subresource": subresource,
         "namespace": namespace if kind.namespaced else "",
     }
+
     review = kinds.SELF_SUBJECT_ACCESS_REVIEW
     body = {
         "apiVersion": review.api_version,
         "kind": review.kind,
         "spec": {"resourceAttributes": attributes},
     }
+
     answer = session.send("POST", objects.path(review), body=body, shape=shapes.ACCESS_REVIEW).body
     return bool(answer["status"]["allowed"])
 

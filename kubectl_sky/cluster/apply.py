@@ -59,6 +59,7 @@ def apply_all(
     that may still exist.
     """
     run = _Run(session, dry_run, accept)
+
     try:
         applied = [done for stage in stages for done in _stage(run, stage, on_done)]
         if finish:
@@ -132,6 +133,7 @@ class _Run:
             with self.changed:
                 self.uncertain.append(manifest)  # the answer may have been lost, not the request
             raise
+
         created = answer.status == HTTPStatus.CREATED or (
             answer.retried and self._is_new(answer.body)
         )

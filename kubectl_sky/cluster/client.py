@@ -37,6 +37,7 @@ class Client:
         """Send a request once and return its answer. Raises HTTPError, TimeoutError."""
         seconds = remaining(request.deadline)
         timeouts = min(request.connect, seconds), min(request.silence or inf, seconds)
+
         try:
             with open_sockets.OPEN.in_use():
                 answer = self._rest.request(
@@ -48,6 +49,7 @@ class Client:
                 )
         except ApiException as error:  # only a TLS error: the client raises none for a status
             raise urllib3.exceptions.SSLError(error.reason) from None
+
         response: urllib3.BaseHTTPResponse = answer.response
         if request.streamed and 200 <= response.status < 300:  # 204 for an empty log
             open_sockets.limit_waits(response, request.silence)

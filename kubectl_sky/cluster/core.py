@@ -59,6 +59,7 @@ class CoreManager:
         truncated = False
         deadline = monotonic() + _LOG_SECONDS
         path = objects.path(kinds.POD, namespace, pod, "log")
+
         with self._session.stream(path, query, timeout=_SILENCE_SECONDS) as stream:
             for chunk in stream:
                 data += chunk
@@ -67,6 +68,7 @@ class CoreManager:
                     truncated = True
                 if monotonic() > deadline:  # a log may grow faster than it is read
                     break
+
         if data.startswith(_NO_LOG) and b"\n" not in data:  # of the kubelet, not of the program
             return []
         lines = data.removesuffix(b"\n").split(b"\n") if data else []

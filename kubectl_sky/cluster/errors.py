@@ -149,6 +149,7 @@ def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
         body = _object(json.loads(data))
     except (ValueError, RecursionError):
         body = {}
+
     details = _object(body.get("details"))
     items = details.get("causes")
     items = items if isinstance(items, list) else []
@@ -156,10 +157,12 @@ def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
         (one_line(cause.get("field")), one_line(cause.get("message")))
         for cause in map(_object, items)
     )
+
     text = one_line(body.get("message") or ("" if body else _text(data)))
     if info.parts["plural"] == "secrets":  # messages may quote secret values
         text = without_values(text)
         causes = tuple((field, without_values(why)) for field, why in causes)
+
     return Refusal(
         info,
         status,
@@ -197,11 +200,13 @@ def _explain_unauthorized(refusal: Refusal) -> ClusterError:
             f"unauthorized: {reason}",
             "use a kubeconfig user with a token, or --token: see `kubectl create token --help`",
         )
+
     if refusal.info.server.lower().startswith("http://"):
         return Unauthorized(
             f"unauthorized: credentials are not sent to {refusal.info.server}, without encryption",
             "use an https:// server",
         )
+
     return Unauthorized(
         f"unauthorized: {refusal.info.host} does not accept the credentials;"
         " the token may have expired",
@@ -328,11 +333,13 @@ def _bad_request(refusal: Refusal) -> ClusterError:
     explanation = explain(refusal.message)
     if explanation:
         return Refused(*explanation)
+
     strict = re.match(
         r"(.*) cannot be handled as .*?: strict decoding error: (.*)", refusal.message
     )
     if strict:
         return ClusterError(f"the cluster refuses {strict[1]} as invalid: {strict[2]}")
+
     earlier = _NO_EARLIER.search(refusal.message)
     if earlier:
         return NoEarlierLog(
@@ -340,6 +347,7 @@ def _bad_request(refusal: Refusal) -> ClusterError:
             f" its container {earlier['container']} was not restarted, or the log was deleted",
             "print the log without --previous",
         )
+
     return ClusterError(f"the cluster refuses the request: {refusal.message}")
 
 
@@ -367,12 +375,14 @@ def _explain_failure(refusal: Refusal) -> ClusterError:
         fields = typed[2].removeprefix("errors: ").replace("schema .", "schema, and .")
         name = refusal.info.parts["name"]
         return ClusterError(f"the cluster refuses {typed[1]} {name} as invalid: {fields}")
+
     if re.search("request is too large|message larger than max", refusal.message):
         return _too_large(refusal)
     if "resource quota evaluation timed out" in refusal.message:  # before anything is stored
         return Unprocessed(f"{refusal.info.host} is overloaded: {refusal.message}", _TRY_LATER)
     if re.match(r"etcdserver: |rpc error: code = (Unavailable|DeadlineExceeded)", refusal.message):
         return _unavailable(refusal)  # etcd restarts or elects a leader
+
     node = re.match(
         r'(?:Get|Post) "?https://([^/:"]+):\d+/(?:containerLogs|exec)/', refusal.message
     )
@@ -386,6 +396,7 @@ def _explain_failure(refusal: Refusal) -> ClusterError:
         return Unreachable(
             f"the API server cannot reach node {node[1]}", f"see `kubectl describe node {node[1]}`"
         )
+
     explanation = explain(refusal.message)
     if explanation:
         return ClusterError(*explanation)
@@ -435,10 +446,12 @@ def unreachable(info: RequestInfo, error: Exception, proxy: str = "") -> Cluster
     """Translate an exception of urllib3; `proxy` names the one that was used."""
     while isinstance(error, exceptions.MaxRetryError) and error.reason:
         error = error.reason
+
     if proxy and _is_of_proxy(info, error):
         return _explain_proxy(info, error, proxy)
     if isinstance(error, exceptions.SSLError):
         return _explain_untrusted(info, error)
+
     for failure, result, what, hint in _FAILURES:
         if isinstance(error, failure):
             host = info.host.rsplit(":", 1)[0]
@@ -448,6 +461,7 @@ def unreachable(info: RequestInfo, error: Exception, proxy: str = "") -> Cluster
             elif why == _REFUSED and host in _LOOPBACK:
                 hint = _CHECK_LOCAL
             return result(what.format(info=info, host=host, why=why), hint)
+
     return Unreachable(f"lost the connection to {info.host}", "try again")
 
 

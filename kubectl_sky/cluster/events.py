@@ -16,6 +16,7 @@ def event(about: Json, kind: str, reason: str, message: Notice, now: datetime) -
     metadata = about["metadata"]
     time = age.timestamp(now)
     reference = {name: metadata[name] for name in ("name", "namespace", "uid") if name in metadata}
+
     return {
         "apiVersion": EVENT.api_version,
         "kind": EVENT.kind,

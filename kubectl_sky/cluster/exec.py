@@ -129,11 +129,13 @@ def _open(session: Session, program: Program, pipes: Pipes) -> WebSocket:
     query = [(name, "true") for name in streams]
     query += [("container", program.container)]
     query += [("command", word) for word in program.command]
+
     path = objects.path(kinds.POD, program.namespace, program.pod, "exec")
     try:
         websocket = connect(session, path, query, PROTOCOLS)
     except ClusterError as error:
         raise _explain_refusal(program, error) from None
+
     if pipes.stdin is not None and not pipes.tty and websocket.protocol == V4:
         websocket.close()
         raise ClusterError(
@@ -203,6 +205,7 @@ class _InputSender:
 def _receive(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Json | None:
     """Forward the output until the program exits; return its Status."""
     sinks = {_STDOUT_CHANNEL: pipes.stdout, _STDERR_CHANNEL: pipes.stderr}
+
     try:
         for message in _messages(websocket, pipes, sender):
             if message[0] == _STATUS_CHANNEL:
@@ -227,6 +230,7 @@ def _messages(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Itera
     until = inf if pipes.seconds is None else monotonic() + pipes.seconds
     idle = inf if pipes.idle is None else pipes.idle
     last_active_at = monotonic()
+
     while True:
         limit = min(until, max(last_active_at, sender.last_sent_at) + idle)
         deadline = None if limit == inf else limit
@@ -239,6 +243,7 @@ def _messages(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Itera
             ):
                 raise
             continue
+
         if message is None:
             return
         last_active_at = monotonic()

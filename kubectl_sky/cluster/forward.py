@@ -63,6 +63,7 @@ class Forwarder:
         addresses_to_bind = [address for name in addresses for address in _resolve_addresses(name)]
         local = pair.local
         failures = []
+
         for name in addresses_to_bind:
             try:
                 family = socket.AF_INET6 if ":" in name else socket.AF_INET
@@ -73,6 +74,7 @@ class Forwarder:
             local = listener.getsockname()[1]  # the same for all addresses
             self._listeners.append((listener, pair.remote))
             yield f"[{name}]:{local}" if ":" in name else f"{name}:{local}"
+
         optional = "localhost" in addresses and len(failures) < len(addresses_to_bind)
         if failures and not (optional and failures[0][0] == _LOCALHOST[1]):
             name, failed = failures[0]

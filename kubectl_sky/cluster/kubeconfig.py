@@ -228,6 +228,7 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
             f"the kubeconfig {paths} has no current context",
             f"choose one with --context; it has: {names}",
         )
+
     context, _ = _find(merger, "context", name, paths)
     cluster_name = connection.cluster or context.get("cluster")
     cluster, _ = _find(merger, "cluster", cluster_name, paths)
@@ -235,6 +236,7 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
     user_file = ""
     if "user" in context:
         user, user_file = _find(merger, "user", context["user"], paths)
+
     return _Context(
         name,
         connection.namespace or str(context.get("namespace") or "default"),
@@ -256,10 +258,12 @@ def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
         cluster[_CA] = str(Path(connection.certificate_authority).absolute())
     if connection.insecure is not None:
         cluster = {**cluster, _INSECURE: connection.insecure}
+
     authority = {_CA, f"{_CA}-data"} & set(cluster)
     if connection.insecure:
         cluster = {key: value for key, value in cluster.items() if key not in authority}
         authority = set()
+
     if not cluster.get("server"):
         raise reject(paths, "its cluster has no server")
     if cluster.get(_INSECURE) and authority:
@@ -276,6 +280,7 @@ def _credentials(connection: Connection, context: _Context) -> Entry:
     user = context.user
     if connection.server_url:  # it speaks for callers with tokens only
         user = {key: user[key] for key in user.keys() - _CERTIFICATE_KEYS}
+
     server = str(context.cluster.get("server"))
     if connection.anonymous or not _may_have_credentials(connection, server):
         return {}
@@ -283,6 +288,7 @@ def _credentials(connection: Connection, context: _Context) -> Entry:
         return {key: user[key] for key in user.keys() & _CERTIFICATE_KEYS} | {
             "token": connection.token
         }
+
     given = set(user)
     if "exec" in given and not _STATIC & given:
         return credential_plugin.run(user["exec"], context.user_file, context.cluster)
@@ -314,12 +320,14 @@ def _load(merger: KubeConfigMerger, context: _Context, user: Entry, paths: str) 
         "clusters": [{"name": name, "cluster": context.cluster}],
         "users": [{"name": name, "user": user}],
     }
+
     loader = KubeConfigLoader(
         ConfigNode("kubeconfig", config),
         name,
         config_persister=merger.save_changes,  # saves refreshed OIDC tokens
     )
     configuration = Configuration()
+
     try:
         loader.load_and_set(configuration)
     except ConfigException as error:
@@ -341,6 +349,7 @@ def _from_service_account(connection: Connection) -> Target:
             f"no kubeconfig, and this pod has no service account to use: {error}",
             "name one with --kubeconfig",
         ) from None
+
     _override(configuration, connection)
     pod_namespace = _POD_NAMESPACE.read_text().strip() if _POD_NAMESPACE.exists() else "default"
     renewable = not connection.token and not connection.anonymous
@@ -394,11 +403,13 @@ def _target(
         )
     if not server.lower().startswith(("http://", "https://")):
         raise ClusterError(f'"{server}" is not a server address', "use https://HOST:PORT")
+
     authorization = str(configuration.api_key.get("BearerToken") or "").strip()
     if authorization:
         check_header(authorization)
     if not configuration.verify_ssl:  # requested by the user: do not warn on every request
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+
     try:
         proxy = choose_proxy(configuration, proxy_url)
         client = Client(configuration)

@@ -129,6 +129,7 @@ def _lease(session: Session, item: Json) -> Lease:
     renewed_at = age.parse(spec.get("renewTime")) or _NEVER
     if renewed_at > now + _MAX_AHEAD:
         renewed_at = _NEVER  # a wrong clock must not hold it for years
+
     metadata = item["metadata"]
     return Lease(
         metadata.get("namespace", ""),

@@ -144,6 +144,7 @@ class ResumePosition:
         if match and match[2] != self._zone:
             self._seconds = {}
             self._zone = match[2]
+
         for second, count in Counter([line[:_SECOND_LENGTH] for line in lines]).items():
             existing = self._seconds.get(second)
             if existing:
@@ -153,6 +154,7 @@ class ResumePosition:
                 is_partial = self._partial and not self._seconds
                 known_count = 0 if is_partial else count
                 self._seconds[second] = _SecondCount(known_count, timestamp_of(first))
+
         for second in sorted(self._seconds)[:-2]:
             del self._seconds[second]
         self.last = max(self.last, timestamp_of(lines[-1]), key=_sort_key)

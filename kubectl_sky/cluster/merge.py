@@ -84,13 +84,16 @@ def _merge(batches: list[tuple[Log, Batch]]) -> Block:
     lines: list[tuple[LogSource, bytes]] = []
     times: list[bytes] = []
     last: dict[LogSource, bytes] = {}
+
     for log, batch in batches:
         taken, taken_times = log.take(batch, end)
         if taken:
             last[batch.source] = taken[-1]
         lines += zip(repeat(batch.source), taken)
         times += taken_times
+
     if len(batches) > 1:
         lines = [lines[index] for index in sorted(range(len(times)), key=times.__getitem__)]
+
     unfinished = [batch.source for _, batch in batches if not batch.final_newline]
     return Block(lines, last, final_newline=lines[-1][0] not in unfinished)

@@ -170,6 +170,7 @@ def _pages(
     headers = _METADATA_LIST if shape is shapes.METADATA_ONLY else None
     answer_shape = Trimmed(page) if shape else page
     deadline = monotonic() + _LIST_SECONDS
+
     for number in range(_MAX_PAGES):
         answer = session.send("GET", url_path, query=query, headers=headers, shape=answer_shape)
         metadata = answer.body["metadata"]
@@ -177,6 +178,7 @@ def _pages(
         for item in items:
             item |= type_fields
         yield items, str(metadata.get("resourceVersion") or "")
+
         size = size + answer.size
         count = count + len(items)
         token = metadata.get("continue")
@@ -185,6 +187,7 @@ def _pages(
         if size > limit or monotonic() > deadline + number:
             break
         query = query | {"continue": str(token)}
+
     raise ClusterError(
         f"the list of {kind.resource} does not end: {count:,} objects, {size >> 20} MiB so far",
         "check the server's address in the kubeconfig",

@@ -159,6 +159,7 @@ class Session:
         headers = {**defaults, **(headers or {})}
         outgoing = Outgoing(info, query, headers, body, repeatable=repeatable)
         retries = self.retries()
+
         while True:
             reply = None
             try:
@@ -220,6 +221,7 @@ class Session:
         target = self._target
         attempts = self._attempts(outgoing)
         renewed = False
+
         with self._limits.start(streamed=outgoing.streamed):
             while True:
                 request = self._request(outgoing, target, attempts.deadline)
@@ -239,6 +241,7 @@ class Session:
                     if final:
                         self._lost_at = monotonic()
                         raise errors.unreachable(outgoing.info, final, target.proxy) from None
+
         self._clock.set(reply.headers.get("Date", ""))
         if attempts.lost:
             self._lost_at = monotonic()
@@ -352,10 +355,12 @@ class Session:
         if not target.compressed:
             headers["Accept-Encoding"] = "identity"
         headers["User-Agent"] = f"kubectl-sky/{__version__}"
+
         if target.authorization:
             headers["Authorization"] = target.authorization
         elif self._connection.server_user:
             headers["X-User"] = _header(self._connection.server_user)
+
         if target.impersonation:  # never together with that of a caller
             for name in [name for name in headers if name.lower().startswith("impersonate-")]:
                 headers.discard(name)

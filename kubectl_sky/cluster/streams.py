@@ -52,6 +52,7 @@ class Following:
         self._session = session
         self._options = options
         self._by_node = by_node
+
         self._stop = Event()
         self._lock = Lock()
         self._changed = Condition(self._lock)  # notified when there may be another block
@@ -59,6 +60,7 @@ class Following:
         self._unmerged = set[_Stream]()  # those with lines, or with existing lines to come
         self._waiting: deque[_Stream] = deque()
         self._reports: deque[Block | ClusterError] = deque()  # on the set itself
+
         one_by_one = by_node and not options.follow
         self._max_streams = min(max_streams, _MAX_STREAMS_BY_NODE) if one_by_one else max_streams
         self._limit_noted = one_by_one
@@ -145,8 +147,10 @@ class Following:
             if isinstance(report, ClusterError):
                 raise report
             return report
+
         if not (self._all_added or self._options.follow):
             return None
+
         now = monotonic()
         streams = [stream for stream in self._unmerged if self._is_merged(stream, now)]
         block = take(streams, by_node=self._by_node)

@@ -106,12 +106,14 @@ class Tail:
         self._options = options
         self._stop = stop or Event()
         self._backoff = Backoff(self._stop)
+
         position = options.positions.get(source.pod)
         self._position = (
             ResumePosition.decode(position)
             if position
             else ResumePosition(partial=options.is_partial)
         )
+
         self._splitter = LineSplitter()
         self._rest = b""  # the last line so far, if the log had no newline after it
         self._stream: Stream | None = None
@@ -233,6 +235,7 @@ class Tail:
                 )
             elif timestamp_of(self._rest):
                 yield self._batch([self._rest])
+
         if lines:
             self._first = self._first or timestamp_of(lines[0])
             self._bytes += sum(map(len, lines))
@@ -309,6 +312,7 @@ class Tail:
         """Compare the last line of a complete log with the last line read."""
         query = self._query(follow=False, tail=1)
         path = objects.path(kinds.POD, self._source.namespace, self._source.pod, "log")
+
         try:
             with self._session.stream(path, query, _SILENCE_SECONDS) as stream:
                 text = b""
@@ -320,6 +324,7 @@ class Tail:
             raise
         except ClusterError:
             return False  # the next full read reports the reason
+
         rest = self._splitter.remainder()
         return text == rest if rest else timestamp_of(text) == self._position.last
 

@@ -77,6 +77,7 @@ class Attempts:
         self._method = method
         self._repeatable = repeatable
         self._longest = float(_MAX_PAUSE_SECONDS)
+
         methods = None if repeatable else _NO_METHODS
         self._retries = Retry(
             total=retries,
@@ -151,6 +152,7 @@ def read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
     refused = response.status >= 300
     parts: list[bytes] = []
     size = 0
+
     while True:
         limit_waits(response, remaining(deadline))
         chunk = read_chunk(response)
@@ -163,6 +165,7 @@ def read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
             if refused:
                 break
             raise TooLarge
+
     response.release_conn()
     return b"".join(parts)
 

@@ -212,10 +212,12 @@ class _KindWatcher:
         self.namespace = selection.namespace
         self.query = objects.selectors(selection.label_selector)
         self.is_optional = kind in selection.optional
+
         self.by_uid: dict[str, Json] = {}
         self.version = ""
         self.initial: dict[str, Json] | None = None  # existing objects, until all have arrived
         self.streams_initial = True  # whether the server may send the existing objects
+
         self.events = events
         self.stopped = Event()
         self.ended = Event()
@@ -281,6 +283,7 @@ class _KindWatcher:
         }
         query |= {"resourceVersion": self.version} if self.version else _INITIAL_EVENTS
         self.initial = None if self.version else {}
+
         started = monotonic()
         try:
             stream = self.session.stream(path, query, _SILENCE_SECONDS)
@@ -289,6 +292,7 @@ class _KindWatcher:
                 raise
             self.streams_initial = False
             return
+
         with stream as self.stream:
             if self.stopped.is_set():
                 return
@@ -310,6 +314,7 @@ class _KindWatcher:
         item: Json = event["object"]
         if event["type"] == "ERROR":
             self._raise_error(item)
+
         if event["type"] == "BOOKMARK":
             if self.initial is None:
                 self.version = _version(item)
@@ -318,12 +323,14 @@ class _KindWatcher:
                 self.initial = None
                 self._sync(existing, _version(item))
             return
+
         item = self.trim(item)
         current = self.by_uid if self.initial is None else self.initial
         if event["type"] == Change.DELETED:
             current.pop(item["metadata"]["uid"], None)
         else:
             current[item["metadata"]["uid"]] = item
+
         if self.initial is None:
             self.version = _version(item)
             self._report(Change(event["type"]), item)
@@ -358,6 +365,7 @@ def _lines(stream: Stream) -> Iterator[bytes]:
     """Yield the lines of a stream, each with an event; an incomplete last line has none."""
     parts: list[bytes] = []
     size = 0
+
     for chunk in stream:
         head, newline, rest = chunk.partition(b"\n")
         parts.append(head)
@@ -367,6 +375,7 @@ def _lines(stream: Stream) -> Iterator[bytes]:
                 f"a watch returned an event larger than {MAX_EVENT_BYTES >> 20} MiB",
                 "check the server's address in the kubeconfig",
             )
+
         if not newline:
             continue
         size = 0

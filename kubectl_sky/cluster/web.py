@@ -89,6 +89,7 @@ def _fetch(request: Fetch, sockets: list[Any]) -> Answer:
     url = urllib3.util.parse_url(request.url)
     headers = {"User-Agent": _USER_AGENT, "Host": url.netloc or "", **request.headers}
     failure: Exception = OSError("its address is not allowed")
+
     for pool in _pools(request, url):
         pool.ConnectionCls = _record_sockets(pool.ConnectionCls, sockets)
         try:
@@ -119,11 +120,13 @@ def _pools(request: Fetch, url: urllib3.util.Url) -> Iterator[urllib3.HTTPConnec
         raise FetchFailed("InvalidCA", "the CA is not in PEM format") from None
     tls: dict[str, Any] = {"ssl_context": context, "server_hostname": host.strip("[]")}
     tls = tls if is_https else {}
+
     if request.allows is None:
         proxy = getproxies().get("https") if is_https and not proxy_bypass(host) else None
         manager = _manager(proxy, tls) if proxy else urllib3.PoolManager(**tls)
         yield manager.connection_from_url(request.url)
         return
+
     kind = urllib3.HTTPSConnectionPool if is_https else urllib3.HTTPConnectionPool
     port = url.port or (443 if is_https else 80)
     infos = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)

@@ -109,6 +109,7 @@ class _Connection:
             waits = selectors.EVENT_WRITE
         except (ssl.SSLWantReadError, BlockingIOError):
             pass
+
         return [] if self._wait(waits) else None
 
     def flush(self) -> None:
@@ -190,6 +191,7 @@ class WebSocket:
         Raises TimeoutError when `stop` is set, or at the monotonic time `until`.
         """
         quiet_since = monotonic()
+
         while not self._messages:
             if self._closed:
                 return None
@@ -206,8 +208,10 @@ class WebSocket:
             except (OSError, WebSocketException) as error:
                 if not (self._messages or self._closed):
                     raise self._unreachable(error) from None
+
             if (stop and stop.is_set()) or (until and monotonic() > until):
                 raise TimeoutError
+
         return self._messages.popleft()
 
     def hang_up(self) -> None:
@@ -259,6 +263,7 @@ def _handshake(
     secure = url.scheme == "https"
     host = (url.host or "").strip("[]")
     port = url.port or (443 if secure else 80)
+
     protocol = ClientProtocol(
         WebSocketURI(secure, host, port, url.path or "/", url.query or ""),
         subprotocols=[Subprotocol(name) for name in protocols],
@@ -269,6 +274,7 @@ def _handshake(
     for name, value in request.headers.iteritems():
         handshake.headers[name] = value
     protocol.send_request(handshake)
+
     sock = _dial(info, client.pool_manager, request)
     connection = _Connection(sock, protocol, request.deadline)
     response = None
@@ -280,6 +286,7 @@ def _handshake(
     finally:
         if not (response and response.status_code == 101 and protocol.subprotocol):
             connection.sock.close()
+
     if response and response.status_code >= 300:
         return Reply(response.status_code, _headers(response), bytes(response.body or b""))
     raise ClusterError(
@@ -316,13 +323,16 @@ def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> 
     address = pool.proxy or pool
     seconds = min(request.connect, remaining(request.deadline))
     tls = {name: getattr(pool, name) for name in _TLS if secure}
+
     connection = pool.ConnectionCls(
         host=address.host or "", port=address.port, timeout=seconds, **tls, **pool.conn_kw
     )
     assert isinstance(connection, HTTPConnection)
+
     if pool.proxy:
         scheme = pool.proxy.scheme or "http"
         connection.set_tunnel(host, url.port, scheme=scheme, headers=pool.proxy_headers)
+
     with ExitStack() as opened:
         opened.callback(connection.close)
         _connect(connection, pool)
