@@ -188,12 +188,15 @@ def rtx_products(name: str) -> tuple[str, ...]:
     card = _CARD.fullmatch(plain(name))
     if not card:
         return ()
+
     quadro, series, pro, number, small, ada, variants = card.groups()
     parts = [series, pro, number, small and "SFF", ada and "Ada-Generation", pro and "Blackwell"]
     parts += [VARIANTS[word] for word in re.findall("|".join(VARIANTS), variants)]
     text = "-".join(filter(None, parts))
+
     if quadro:
         return (f"Quadro-{text}",)
+
     brands = ["GeForce-"]
     if pro or ada or number.startswith("A"):  # of a workstation
         brands = [""]
@@ -283,6 +286,7 @@ def suggestion(name: str) -> str:
     if simplified_name in names:
         model = names[simplified_name]
         return "" if model.upper() == name.upper() else model
+
     if match := _WITH_COUNT.fullmatch(name.strip()):
         model = names.get(_simplify(match[2] or match[3]), "")
         return f"{model}:{match[1] or match[4]}" if model else ""
@@ -290,6 +294,7 @@ def suggestion(name: str) -> str:
         return model
     if find_model(name) or rtx_products(name):
         return ""
+
     digits = _digits(simplified_name)
     alike = [text for text in names if _digits(text) == digits]
     matches = difflib.get_close_matches(simplified_name, alike, n=1, cutoff=0.7) if digits else []

@@ -82,10 +82,12 @@ def _code_of(script: str) -> str:
     parts = []
     at = 0
     endings = []
+
     while match := _TEXT.search(script, at):
         parts.append(script[at : match.start()])
         text = match[0]
         at = match.end()
+
         if match["ending"]:
             endings.append(match["ending"])
         elif text == "\n":
@@ -101,4 +103,5 @@ def _code_of(script: str) -> str:
         else:
             quote = text[0] if text[0] in "'\"" else " "
             parts.append(quote + "\n" * text.count("\n") + quote)
+
     return "".join([*parts, script[at:]])

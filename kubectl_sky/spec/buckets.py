@@ -138,15 +138,18 @@ def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
 def _bucket(path: str, source: Data) -> Bucket:
     if isinstance(source, str):
         return _locate(path, source)
+
     mount = (source.get("config") or {}).get("mount") or {}
     cached = (source.get("config") or {}).get("mount_cached") or {}
     url = source.get("source")
     store = source.get("store")
     url = url if is_url(url) else None  # local files are uploaded into the bucket's folder
+
     name = str(source.get("name"))
     if str(store).lower() == HUB:
         name = f"{HUB_BUCKETS}/{name}"
     located = _locate(path, url) if url else Bucket(path, (store or "").lower(), name)
+
     return Bucket(
         path,
         located.store,

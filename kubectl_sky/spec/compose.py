@@ -42,13 +42,16 @@ def scalar_value(text: str, tag: str | None, plain: bool) -> Data:
     if plain:
         resolvers = _RESOLVERS.get(text[:1], ())
         tag = next((tag for tag, pattern in resolvers if pattern.match(text)), "str")
+
     kind = (tag or "!").removeprefix(_PREFIX)
     if not plain and kind not in ("!", "str", "null", *_READERS):
         raise ValueError(f"{_TAG_ERROR}; write the value without it, or quote it if it is text")
+
     if kind == "null":
         return None
     if kind not in _READERS:
         return MERGE if kind == "merge" else text
+
     if len(text) > MAX_NUMBER:
         raise ValueError("number too long; quote it if it is text")
     try:  # SafeLoader's readers fail on some text that fits their pattern
@@ -82,9 +85,11 @@ class Composer:
         self.number = 1  # of the current document; empty documents do not count
         self.last_scalar: YamlNode | None = None
         self.anchored_keys: list[tuple[int, YamlNode]] = []  # each with its document's number
+
         self._complete = False  # whether the current document has its root
         self._stack: list[_Open] = []
         self._anchors: dict[str, YamlNode | None] = {}  # None: not complete yet
+
         self._handlers: dict[type, Callable[[Any], YamlNode | None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.AliasEvent: self._alias,
@@ -104,9 +109,11 @@ class Composer:
                 self.number += self._complete
                 self._complete = False
                 continue
+
             node = handler(event)
             if node is None:
                 continue
+
             if self._stack:
                 self._add(self._stack[-1], node)
             else:
@@ -132,6 +139,7 @@ class Composer:
         except ValueError as error:
             self._say(position, str(error))
             value = event.value
+
         node = YamlNode(value, position, event.value)
         node.style = event.style or ""
         node.end = position_of(event.end_mark)
@@ -139,6 +147,7 @@ class Composer:
             node.lines = tuple(self._lines[position[0] - 1 : node.end[0]])
         if node.style == "|":
             node.indent = self._indent(node)
+
         self.last_scalar = node
         if event.anchor:
             self._anchors[event.anchor] = node
@@ -192,15 +201,18 @@ class Composer:
         """Add a complete node to its parent: as an item, a key or a key's value."""
         if node.value is MERGE and not (parent.mapping and parent.key is None):
             node = YamlNode(node.text, node.position, node.text)  # << is text unless it is a key
+
         target = parent.node
         target.size += node.size
         if node.depth >= target.depth:
             target.depth = node.depth + 1
+
         if target.size > MAX_NODES or target.depth > MAX_DEPTH:
             size = f"{MAX_NODES:,} values, {MAX_NODES // 10_000} MB of text"
             message = f"more than {size} or {MAX_DEPTH} levels"
             self._say(target.position, message, "each use of an alias counts")
             raise TooLarge
+
         if not parent.mapping:
             target.children[len(target.value)] = node
             target.value.append(node.value)
@@ -216,6 +228,7 @@ class Composer:
         target = parent.node
         if key.anchored:
             self.anchored_keys.append((self.number, key))
+
         if type(key.value) in (dict, list):
             is_map = isinstance(key.value, dict)
             message = f"a key must be text, got a {'map' if is_map else 'list'}"

@@ -134,12 +134,14 @@ def _walk(
         for key, item in value.items():
             name = str(key)
             below = (*path, key)
+
             if parent in ("annotations", "labels"):
                 danger = judge_metadata(name, item)
             elif parent in _FREE_FORM and not isinstance(item, dict | list):
                 danger = None
             else:
                 danger = judge_pod_field(name, item, known)
+
             if danger:
                 yield below, *danger, item
             inside = name == "pod_config" or (known and not danger)

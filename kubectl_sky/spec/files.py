@@ -98,12 +98,14 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
     workdir = data.get("workdir")
     mounts = data.get("file_mounts")
     files = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
+
     for path, source in entries(mounts):
         if isinstance(source, str) and not is_url(source):
             target = target_path(path)
             if files and PurePosixPath(target) == PurePosixPath(WORKDIR):
                 target = f"{WORKDIR}/."  # added to the workdir
             files.append(LocalFiles(target, source, ("file_mounts", path)))
+
         target = target_path(path)
         field_path = ("file_mounts", path, "source")
         sources = list_uploaded(source)
@@ -114,6 +116,7 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
                 LocalFiles(f"{target}/{PurePosixPath(item).name}", item, (*field_path, index))
                 for index, item in enumerate(sources)
             )
+
     return tuple(files)
 
 
@@ -163,6 +166,7 @@ def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
     secret_names = variables.secret_names(document)
     bare, account = login(url) or (url, None)
     missing = [name for name in account.variables if name not in secret_names] if account else []
+
     if missing:
         hint = f"write secrets: {{{missing[0]}: null}}"
         yield document.problem(path, f"{missing[0]} is not a secret of this task", hint)
@@ -195,8 +199,10 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
                 ("file_mounts", path), "other files have the same target", key=True
             )
         destinations.add(target_path(path))
+
         if source == "":
             yield document.problem(("file_mounts", path), "the path is empty")
+
         field_path: Path = ("file_mounts", path)
         if isinstance(source, dict):
             field_path = (*field_path, "source")

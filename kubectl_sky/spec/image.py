@@ -115,6 +115,7 @@ def wrong_reference(image: str) -> tuple[str, str]:
     name, _, digest = image.partition("@")
     scheme, separator, rest = image.partition("://")
     lower = f"{name.lower()}{image[len(name) :]}"
+
     if separator:
         hint = f"write {printable(rest.lower(), 200)}"
         return f"an image has no {printable(scheme)}:// before it", hint
@@ -122,11 +123,13 @@ def wrong_reference(image: str) -> tuple[str, str]:
         return "variables are not substituted in image_id", "write the image"
     if len(image) > _MAX_LENGTH:
         return "is longer than an image's name can be", ""
+
     if not _REFERENCE.fullmatch(name):
         if _REFERENCE.fullmatch(name.lower()):
             return "an image's name has no capital letters", f"write {lower}"
         got = f", got {describe(image)}" if image else ""
         return f"{_EXPECTED}{got}", ""
+
     message = _wrong_digest(digest) if "@" in image else ""
     return message, ""
 

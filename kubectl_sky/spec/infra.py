@@ -102,6 +102,7 @@ def _rule(document: Document) -> Iterator[Problem]:
         )
         message = f"{len(paths)} ignored, the task runs in kubectl's context: {providers}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
+
     for path, values in document.resources.maps:
         any_provider, _, rest = str(values.get("infra") or "").partition("/")
         fields = ["infra"] if any_provider == "*" and rest.strip("*/") else []
@@ -110,8 +111,10 @@ def _rule(document: Document) -> Iterator[Problem]:
             for field in ("infra", "cloud")
             if values.get(field) and elsewhere({field: values[field]})
         ]
+
         if values.get("region") and not context(candidate_fields(document, path)):
             fields.append("region")
+
         for field in fields if path not in ignored else ():
             yield document.unused((*path, field), _IGNORED, _CHOOSE, key=True)
 

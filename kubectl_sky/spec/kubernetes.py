@@ -73,12 +73,14 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]
     identity = fields.get("remote_identity") or {}
     accounts = {"*": identity} if isinstance(identity, str) else identity
+
     timeout = fields.get("provision_timeout")
     factor = fields.get("set_pod_resource_limits")
     if timeout is not None:
         timeout = math.inf if timeout < 0 else float(timeout)  # no limit, as in SkyPilot
     if factor is not None:  # a number is kept exactly as written
         factor = Fraction(int(factor) if isinstance(factor, bool) else str(factor))
+
     return Kubernetes(
         pod=fields.get("pod_config") or {},
         labels=resource_fields.without_ours(custom.get("labels")),
@@ -183,10 +185,12 @@ def _pod_config(document: Document) -> Iterator[Problem]:
         return
     yield from _pod_metadata(document)
     yield from _pod_spec(document)
+
     for item in _items(document, (*POD_CONFIG, "spec", "volumes")):
         if item.fields.get("name") in (names.SCRIPTS, names.SCRATCH):
             message = "this name is reserved for a volume of the task"
             yield document.problem((*item.path, "name"), message, "choose another name")
+
     for item in _items(document, (*POD_CONFIG, "spec", "containers")):
         if item.fields.get("name") in MAIN:
             yield from _main(document, item)

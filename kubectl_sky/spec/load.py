@@ -41,6 +41,7 @@ def load(
     roots = list[YamlNode]()
     readable = None
     syntax_problems: list[Problem] = []
+
     try:
         roots += composer.documents(yaml.parse(decoded, Loader=_LOADER))
         multiple = composer.number > 2
@@ -50,6 +51,7 @@ def load(
         if isinstance(error, yaml.YAMLError):
             problem = explain(error, decoded, file, composer)
             syntax_problems.append(replace(problem, document=readable + 1))
+
     problems = [
         Problem(file, *position, "", message, hint, document=number)
         for number, position, message, hint in composer.problems
@@ -58,6 +60,7 @@ def load(
     if not problems and not optional and all(root.value == {} for root in roots):
         hint = "a task needs at least run or setup"
         problems.append(Problem(file, 0, 0, "", "the file is empty", hint))
+
     for root in roots:
         if isinstance(root.value, dict):
             seal(Document(file, root.value, root))
@@ -66,6 +69,7 @@ def load(
         for number, key in composer.anchored_keys
         if isinstance(key.value, Secret)
     ]
+
     no_mappings = [
         _expect_fields(file, root, example, number)
         for number, root in enumerate(roots, 1)
@@ -74,6 +78,7 @@ def load(
     if roots and len(no_mappings) == len(roots) and not syntax_problems:
         problems = []  # they quote keys, but this is no task file
     problems += no_mappings
+
     documents = _documents(file, roots, unread=len(syntax_problems))
     if problems:
         invalid = {problem.document for problem in problems}
@@ -114,9 +119,11 @@ def _documents(file: str, roots: list[YamlNode], unread: int = 0) -> tuple[Docum
     has_header = len(roots) + unread > 1 and is_header(first)
     parallel = has_header and isinstance(first, dict) and first.get("execution") == "parallel"
     title = first.get("name") if has_header and isinstance(first, dict) else None
+
     tasks = roots[1:] if has_header else roots
     name_nodes = [task.child("name") for task in tasks]
     names = tuple(node.value if node else None for node in name_nodes)
+
     return tuple(
         Document(
             file,
@@ -200,6 +207,7 @@ def explain(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> 
     """
     if not isinstance(error, yaml.MarkedYAMLError):
         return Problem(file, 0, 0, "", f"invalid YAML: {printable(str(error), 100)}")
+
     source = _Source(error, text, composer)
     position, message, hint = (
         source.character()
@@ -212,12 +220,14 @@ def explain(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> 
         or source.indentation()
         or source.other()
     )
+
     if no_break := _NO_BREAK.search(source.line(position)):
         position = position[0], no_break.end() + 1
         message = "a no-break space (U+00A0)"
         hint = "write a space"
     if "{{" in source.line(source.position):
         hint = '"{{…}}" looks like a template: fill it in first'
+
     return Problem(file, *position, "", f"invalid YAML: {message}", hint)
 
 
@@ -266,6 +276,7 @@ class _Source:
             return self.context_position, "this quote is not closed", ""
         if not self.context.startswith("while parsing a flow"):
             return None
+
         brackets = [
             position
             for position in self.open_collections
@@ -273,6 +284,7 @@ class _Source:
         ]
         if not brackets:
             return None
+
         opening = brackets[-1]
         ended = self.position[0] > opening[0] and self.indent(self.position) <= self.indent(opening)
         if not ended and self.line(self.position):
@@ -304,6 +316,7 @@ class _Source:
             is_folded = not scalar.style and scalar.position[0] < scalar.end[0] == self.position[0]
             if not is_folded:
                 return None
+
             if not self.starts_line(scalar.position):
                 line = scalar.position[0]
                 message = f"this line is indented more than line {line}, so it continues its value"

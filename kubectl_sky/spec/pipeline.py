@@ -43,11 +43,13 @@ def pipeline_of(documents: Sequence[Document]) -> Pipeline | None:
     first = documents[0]
     if first.tasks == 1 and not first.parallel:
         return None
+
     header: Mapping[str, Data] = first.data if first.is_header else {}
     name = header.get("name")
     delays = header.get("termination_delay") or {}
     by_name = delays if isinstance(delays, dict) else {_DEFAULT: delays}
     name = None if name is None else str(name)
+
     return Pipeline(
         name=name,
         parallel=first.parallel,
@@ -71,9 +73,11 @@ _GROUP_NAME = "SKYPILOT_JOBGROUP_NAME"
 def _name(document: Document) -> Iterator[Problem]:
     if not document.parallel:
         return
+
     name = document.get("name")
     earlier_names = document.names[: document.index - 1]
     earlier_hosts = [names.dns_label(str(earlier)) for earlier in earlier_names]
+
     if name is None:
         yield document.problem((), "a task of a parallel group needs a name", "add name: …")
     elif name in earlier_names:
@@ -137,16 +141,19 @@ def parse_array(text: str) -> Array:
     match = _ARRAY_FORM.fullmatch(text.replace(" ", ""))
     if not match:
         raise ValueError(f"expected numbers; {_ARRAY_EXAMPLE}")
+
     ranges = []
     for part in match["numbers"].split(","):
         start, _, end = part.partition("-")
         if int(end or start) < int(start):
             raise ValueError(f"{part} ends before it begins; write {end}-{start}")
         ranges.append((int(start), int(end or start)))
+
     ranges.sort()
     for (_, last), (first, _) in pairwise(ranges):
         if first <= last:
             raise ValueError(f"{first} is named twice; name each number once")
+
     count = sum(last - first + 1 for first, last in ranges)
     if count > MAX_INDEXES:
         raise ValueError(f"{count:,} tasks are too many; an array has at most {MAX_INDEXES:,}")

@@ -105,6 +105,7 @@ def _calls(document: Document) -> Iterator[tuple[str, str, int]]:
     if isinstance(document.get("workdir", "url"), str):
         before = "git"
         yield "git", "workdir", 0
+
     for field in ("setup", "run"):
         text = document.get(field)
         script = text[:_MAX_SCRIPT] if isinstance(text, str) else ""

@@ -131,6 +131,7 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
         return
     if isinstance(value, list) and not all(isinstance(item, str | dict) for item in value):
         return  # the schema reports it
+
     try:
         candidates = list(accelerator.entries(value))
     except accelerator.InvalidAccelerator as error:
@@ -139,17 +140,20 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
         hint = schema.find_unfilled(error.text)
         yield document.problem((*path, *error.keys), f"{error}, got {shown}", hint, key=is_key)
         return
+
     for keys, text, candidate in candidates:
         is_key = bool(keys) and isinstance(keys[-1], str)
         if " :" in text or ": " in text:
             message = f'the space in "{printable(text)}" is ignored'
             hint = f'write "{printable(text.replace(" ", ""))}"'
             yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
+
         suggested = accelerator.suggestion(candidate.name) if candidate.name else ""
         if suggested:
             message = f'unknown GPU "{printable(candidate.name or "")}"'
             hint = f'did you mean "{suggested}"?'
             yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
+
         if candidate.count.denominator != 1:
             message = (
                 f"fractions of GPUs are not supported; each node gets {candidate.rounded.count}"
@@ -209,6 +213,7 @@ def port_ranges(value: Data) -> list[tuple[int, int]]:
         return []
     items = value if isinstance(value, list) else [value]
     texts = [text.strip() for item in items for text in str(item).split(",")]
+
     ranges = []
     for text in filter(None, texts):
         match = _PORT_RANGE.fullmatch(text)

@@ -116,8 +116,10 @@ def _value(error: ValidationError) -> Iterator[SchemaError]:
     if "propertyNames" in error.absolute_schema_path:
         yield SchemaError((*_path(error), _instance(error)), f"expected {expected}", "", True)
         return
+
     path = _path(error)
     actual = "" if isinstance(error.instance, Secret) else f", got {describe(error.instance)}"
+
     pattern = _rules(error).get("pattern", "")
     is_text = "string" in str(_rules(error).get("type"))
     is_misread = (

@@ -97,6 +97,7 @@ class _Reader:
         self._pipe: list[_Command] = []  # the commands of a pipe that has not ended
         self._blocks: list[tuple[str, list[_Command], list[_Command]]] = []
         self._operator = "\n"  # before the next command; "" after a command
+
         for part in _PART.finditer(_plain(script) + "\n"):
             block, *saved = self._blocks[-1] if self._blocks else ("", [], [])
             if len(self._blocks) > _MAX_DEPTH:
@@ -118,11 +119,13 @@ class _Reader:
             self._change(word[0])
         else:
             return
+
         text = _WRAPPERS.sub("", " ".join(part[0][word.start() :].split()))
         name = text.partition(" ")[0].rpartition("/")[2]
         rank = _rank(name)
         is_long = bool(rank == 1 or _WORK.fullmatch(name)) and not _QUICK.match(text)
         is_long &= not any(block.endswith("?") for block, *_ in self._blocks)
+
         if self._operator not in ("&&", "||", "|", "|&"):
             self.replaced += self.deciding
             self.deciding = []
@@ -144,6 +147,7 @@ class _Reader:
             if operator == "&":
                 self.background += self.deciding
                 self.deciding = []
+
         if operator[:2] in _RESERVED:
             self._change(operator[:2])
 
@@ -152,10 +156,12 @@ class _Reader:
         change, block = _RESERVED[word]
         if word == "do" and self.deciding and self.deciding[-1].name in ("true", ":"):
             block = "endless?"
+
         branches = list[_Command]()
         pipe = self._pipe
         if change != "open" and self._blocks:
             _, branches, pipe = self._blocks.pop()
+
         if change == "next":
             branches = branches + self.deciding
             self.deciding = []
@@ -176,18 +182,22 @@ def find_unnoticed(field: str, script: str) -> tuple[int, str, str] | None:
     errexit = _ERREXIT.search(script)
     checks = _CHECKS.search(script)
     found: list[tuple[_Command, str, str]] = []
+
     if field == "run" and not _STOPS.search(script):
         reason = "the script does not wait for it"
         hint = "add `wait $!` at the end"
         found += [(command, reason, hint) for command in read.background if command.rank > last]
+
     if not errexit and not checks:
         reason = "the script goes on after it"
         hint = "start the script with `set -e`"
         found += [(command, reason, hint) for command in read.replaced if command.rank > last]
+
     for command, end in () if checks or _PIPEFAIL.search(script) else read.piped:
         if end.rank < 2 and (errexit or command.rank > last or end.offset in deciding):
             reason = f"the exit code of the pipe is that of `{printable(end.name)}`"
             found.append((command, reason, "start the script with `set -eo pipefail`"))
+
     found = [finding for finding in found if finding[0].is_long and read.understood]
     if not found:
         return None

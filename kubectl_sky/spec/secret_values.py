@@ -115,15 +115,18 @@ def _keep_known(value: Data, file: str, rules: Mapping[str, Any]) -> Data:
     """Return a value with the fields that its schema in `file` knows."""
     if not isinstance(value, dict | list):
         return value
+
     if "$ref" in rules:
         named, _, pointer = rules["$ref"].partition("#")
         return _keep_known(value, named or file, schema.resolve(f"{named or file}#{pointer}"))
+
     kind = "object" if isinstance(value, dict) else "array"
     for form in rules.get("anyOf", ()):
         if form.get("type", kind) == kind:
             return _keep_known(value, file, form)
     if isinstance(value, list):
         return [_keep_known(item, file, rules.get("items", {})) for item in value]
+
     fields = rules.get("properties", {})
     other = rules.get("additionalProperties", {})
     takes_others = other is not False and "x-unknown" not in rules

@@ -115,6 +115,7 @@ def service_of(document: Document, flags: Flags) -> ServiceSpec:
     numbers = [number for value in listed for number in resource_fields.port_numbers(value)]
     policy = data.get("replica_policy") or {}
     fewest, most = _bounds(data, flags)
+
     return ServiceSpec(
         port=data.get("ports") or numbers[0],
         probe=_probe(data.get("readiness_probe"), variables.secret_names(document)),
@@ -174,15 +175,18 @@ def find_without_ingress(
 def _probe(value: Data, secrets: frozenset[str]) -> Probe:
     if not isinstance(value, dict):
         return Probe(path=value or "/")
+
     data = value.get("post_data")
     if data is not None and not isinstance(data, str):
         data = json.dumps(data)
+
     times = {
         "start": value.get("initial_delay_seconds"),
         "timeout": value.get("timeout_seconds"),
         "interval": value.get("endpoint_probe_interval_seconds"),
         "failing": value.get("consecutive_failure_threshold_timeout"),
     }
+
     return Probe(
         path=value["path"],
         headers=value.get("headers") or {},
@@ -200,17 +204,20 @@ def undone(filled: Filled) -> Iterator[Undone]:
     document = filled.document
     if not isinstance(document.get("service"), dict):
         return
+
     yield from _ports(document)
     yield from _replicas(document)
     yield from _amounts(document)
     yield from _secrets(filled)
     yield from _ends(document)
     yield from _replica(document)
+
     for path, value in entries(document.get("volumes")):
         if isinstance(value, dict) and value.get("size") is not None:
             reason = "the volume would be deleted with the version of the service"
             instead = "create it by kubectl sky volumes create, and name it"
             yield ("volumes", path), reason, instead, True
+
     for name, text in entries(document.get(*_PROBE, "headers")):
         if not str(text).isprintable():
             yield (*_PROBE, "headers", name), "contains a control character", "remove it", True
@@ -232,6 +239,7 @@ def _replica(document: Document) -> Iterator[Undone]:
 def _ports(document: Document) -> Iterator[Undone]:
     if document.get("service", "ports") is not None:
         return
+
     sections = [
         (path, values)
         for path, values in document.resources.maps
@@ -240,6 +248,7 @@ def _ports(document: Document) -> Iterator[Undone]:
     if not sections:
         reason = "no port to serve on"
         yield ("resources", "ports"), reason, "such as 8080", True
+
     for path, values in sections:
         try:
             several = len(resource_fields.port_numbers(values["ports"])) > 1
@@ -329,15 +338,18 @@ def _policy(document: Document) -> Iterator[Problem]:
     policy = document.get(*_POLICY)
     if not isinstance(policy, dict):
         return
+
     min_replicas = policy.get("min_replicas")
     max_replicas = policy.get("max_replicas")
     qps = policy.get("target_qps_per_replica")
+
     if max_replicas is None:
         if qps is not None:
             yield document.problem(QPS, "requires max_replicas")
         return
     if not isinstance(min_replicas, int) or not isinstance(max_replicas, int):
         return
+
     if max_replicas < min_replicas:
         yield document.problem(
             (*_POLICY, "max_replicas"), f"is less than min_replicas, {min_replicas}"

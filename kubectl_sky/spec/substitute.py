@@ -93,9 +93,11 @@ class Filled:
         if not self._fits(value, path):
             self.unknown |= {join_path(path)}
             return value
+
         if not self._variables.isdisjoint(_SHELL_FORM.findall(value)):
             self._report(path, "only $NAME and ${NAME} are substituted, no other form of the shell")
         self._check_set(value, path)
+
         filled = _REFERENCE.sub(lambda match: self._values.get(match[1], match[0]), value)
         leaks = not self._secrets.isdisjoint(references(filled))
         leaks = leaks and not (path == _URL and files.login(filled))

@@ -128,9 +128,11 @@ def task_of(document: Document) -> Task:
     data = Filled(document).document.data
     resources = data.get("resources") or {}
     first, *others = _candidates(resources)
+
     accelerators = resources.get("accelerators", resources.get("gpus"))
     envs = {str(name): value for name, value in (data.get("envs") or {}).items()}
     login = {name: value for name, value in envs.items() if name in REGISTRY}
+
     return Task(
         name=data.get("name"),
         num_nodes=data.get("num_nodes") or 1,
@@ -205,10 +207,12 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
         cpus = cpus or shape.cpus
         memory = memory or shape.memory
         accelerators = shape.accelerators if accelerators is None else accelerators
+
     for accelerator in (None,) if accelerators is None else candidates(accelerators):
         cpu_quantity = None if cpus is None else quantity.cpus(cpus)
         memory_quantity = None if memory is None else quantity.memory(memory, cpus)
         rounded = accelerator.rounded if accelerator else None
+
         yield Resources(
             cpus=cpu_quantity,
             memory=memory_quantity,

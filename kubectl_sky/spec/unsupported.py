@@ -227,6 +227,7 @@ def _machines(document: Document) -> Iterator[_Found]:
             instead = "use cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
             yield _Found((*path, "instance_type"), reason, instead, False)
+
         if autostop not in (None, False) and not document.get("run"):
             reason = "without run, the nodes stay up until the task is stopped"
             instead = "for a time limit, add run: sleep 3600"
@@ -235,8 +236,10 @@ def _machines(document: Document) -> Iterator[_Found]:
             reason = "the task ends when run ends, so it is never idle"
             instead = "add down: true to delete the finished task"
             yield _Found((*path, "autostop"), reason, instead, False)
+
         if None not in (values.get("disk_size"), values.get("ephemeral_storage")):
             yield _Found((*path, "ephemeral_storage"), "disk_size is set", "", False)
+
         priority = values.get("priority_class")
         if priority and not names.SUBDOMAIN.fullmatch(str(priority)):
             reason = "invalid name of a PriorityClass"

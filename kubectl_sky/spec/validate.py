@@ -59,6 +59,7 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         reason = "shows a secret's value"
         hint = "write the value instead of the alias"
         return _sort([document.problem(path, reason, hint, key=True) for path in shared])
+
     if schema == "task" and (document.is_header or document.is_volume):
         schema = "header" if document.is_header else "volume"
     if schema == "header":
@@ -67,18 +68,22 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         return _sort(_add_unreported(_schema(document, schema), volumes.volume_problems(document)))
     if schema != "task":
         return _sort(_schema(document, schema))
+
     kind = document.get("kind")
     if document.get("apiVersion") and isinstance(kind, str):
         message = f"this is a Kubernetes {kind}, not a task"
         return [document.problem((), message, "use kubectl apply")]
+
     if too_many := [*resource_fields.find_too_many(document), *_find_too_many_mounts(document)]:
         fields = [problem.path for problem in too_many]
         rest = validate(document.without(fields), schema, as_task)
         return _sort([*rest, *too_many])  # no rule is for so many
+
     filled = Filled(document)
     unfilled = _add_unreported(filled.problems, filled.unset)
     problems = _add_unreported(unfilled, _schema(filled.document, schema, filled.hides))
     reported = {problem.path for problem in problems}
+
     excluded_prefixes = tuple(f"{join_path(path)}." for path in infra.find_left_out(document))
     problems += [
         problem
@@ -87,6 +92,7 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         and not filled.hides(problem.path)
         and not (problem.severity == "warning" and problem.path.startswith(excluded_prefixes))
     ]
+
     problems = _add_unreported(problems, unsupported.findings(filled, as_task))
     return _sort(_without_repeats(problems))
 
@@ -173,6 +179,7 @@ class _Cleaned:
         """Return the mapping with text keys; report keys that are not text."""
         droppable = self._droppable(path)
         cleaned = {}
+
         for key, value in values.items():
             if not isinstance(key, str) and path not in _ANY_KEYS:
                 message = f"a field's name is text, YAML reads this one as {schema.describe(key)}"
@@ -183,6 +190,7 @@ class _Cleaned:
                 problem = self.document.problem((*path, key), message, hint, key=True)
                 self.problems.append(replace(problem, path=join_path(path)))
                 continue
+
             if value is None and (key in droppable or path[:3] == POD_CONFIG):
                 continue
             is_nested = isinstance(value, dict | list)
@@ -314,6 +322,7 @@ def _fold(document: Document) -> Iterator[Problem]:
         node = document.root.child(field)
         if node is None or document.get(field) is not node.value:
             continue
+
         lines = [line.strip() for line in node.lines if line.strip()]
         _, colon, first = lines[0].partition(":") if lines else ("", "", "")
         if colon and first.strip().lower() in _NO_VALUE:

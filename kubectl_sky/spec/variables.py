@@ -40,6 +40,7 @@ def existing_secrets(data: Mapping[str, Any]) -> tuple[SecretReference, ...]:
     secrets = data.get("secrets")
     given_names = {str(name) for name in secrets} if isinstance(secrets, Mapping) else set()
     existing = [SecretReference(_bare(name)) for name in secrets or () if is_reference(name)]
+
     for item in data.get("managed_secrets") or ():
         if isinstance(item, str):
             existing.append(SecretReference(_bare(item), None, "managed_secrets"))
@@ -47,6 +48,7 @@ def existing_secrets(data: Mapping[str, Any]) -> tuple[SecretReference, ...]:
         for name, value in item.items():
             path = (value or {}).get(MOUNT_PATH)
             existing.append(SecretReference(_bare(name), path, "managed_secrets"))
+
     return tuple(
         dict.fromkeys(
             reference
@@ -250,6 +252,7 @@ def _sizes(document: Document) -> Iterator[Problem]:
             if size > _MAX_VARIABLE:
                 message = f"the variable has {size:,} bytes; the limit is {_MAX_VARIABLE:,}"
                 yield document.problem((field, name), message, hint)
+
         total = sum(sizes.values())
         if total > _MAX_TOTAL:
             message = f"the variables have {total:,} bytes; the limit is {_MAX_TOTAL:,}"
@@ -269,6 +272,7 @@ def _as_written(document: Document) -> Iterator[Problem]:
                 or isinstance(value, str)
             ):
                 continue
+
             if value is not None and revealed(value) != value_node.text:
                 is_secret = isinstance(value, Secret)
                 shown = " something else" if is_secret else f" {describe(str(value))}"

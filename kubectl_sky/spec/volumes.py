@@ -152,6 +152,7 @@ def _detail(document: Document, path: Path, value: dict[Data, Data]) -> Iterator
     for extra in forms[1:]:
         message = f"{forms[0]} and {extra} exclude each other"
         yield document.problem((*path, extra), message, "keep one of them", key=True)
+
     name = value.get("name")
     sub_path = value.get("sub_path")
     host_path = value.get("host_path")
@@ -162,6 +163,7 @@ def _detail(document: Document, path: Path, value: dict[Data, Data]) -> Iterator
     if isinstance(host_path, str) and (not host_path.startswith("/") or wrong_path(host_path)):
         message = wrong_path(host_path) or "expected an absolute path such as /mnt/data"
         yield document.problem((*path, "host_path"), message)
+
     yield from _size(document, (*path, "size"), value.get("size"))
     yield from _storage_class(document, path)
     yield from resource_fields.label_problems(document, (*path, "labels"))
@@ -208,9 +210,11 @@ def volume_problems(document: Document) -> list[Problem]:
         problems += _volume_name(document, ("name",), name)
     if size is None and not existing and document.get("type") == "k8s-pvc":
         problems.append(document.problem((), 'missing field "size"', "such as size: 10Gi"))
+
     problems += _size(document, ("size",), size)
     problems += _storage_class(document, ())
     problems += resource_fields.label_problems(document, ("labels",))
+
     namespace = document.get("config", "namespace")
     if isinstance(namespace, str) and not _NAMESPACE.fullmatch(namespace):
         message = (

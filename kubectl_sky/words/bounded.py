@@ -38,6 +38,7 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
             os.set_blocking(file, True)
         elif kind != stat.S_IFREG and not os.path.samestat(status, Path(os.devnull).stat()):
             raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'not a file')}")
+
         data = bytearray()
         while block := os.read(file, _BLOCK):
             data += block

@@ -71,10 +71,12 @@ def schemas(
     """
     types = list(types)
     references, components = msgspec.json.schema_components(types, ref_template=reference)
+
     for kind in set(_structs(msgspec.inspect.multi_type_info(types))):
         component = components[kind.__name__]
         component["description"] = inspect.cleandoc(component.get("description", ""))
         component["required"] = ["apiVersion"] if issubclass(kind, Document) else []
+
         for field in structs.fields(kind):
             has_default = field.default is not msgspec.NODEFAULT
             has_default = has_default or field.default_factory in (list, dict)
@@ -84,6 +86,7 @@ def schemas(
             elif field.default is None:  # it is never null
                 schema = component["properties"][field.encode_name]
                 schema |= next(item for item in schema.pop("anyOf") if item.get("type") != "null")
+
     return list(references), components
 
 
