@@ -144,12 +144,14 @@ def models(name: str) -> tuple[Model, ...]:
     if not memory:
         matching = tuple(model for model in family.models if matches(name, model.name))
         return matching or (Model(re.sub("-SHARED$", "", name, flags=re.IGNORECASE)),)
+
     size = int(memory[2]) * (1024 if memory[3].upper() == "T" else 1)
     matching = tuple(
         model
         for model in family.models
         if (model.memory >= size if memory[4] else model.memory == size)
     )
+
     if not matching:
         sizes = sorted({model.memory for model in family.models})
         raise FieldError(
@@ -241,6 +243,7 @@ def tpu_request(name: str, count: int) -> tuple[int, Term]:
     text = name.lower()
     match = re.fullmatch(r"(tpu-v[0-9a-z]+)-([0-9]{1,4})", text)
     kind, chips = (_TPU_SLICES.get(match[1], ""), int(match[2])) if match else (text, count)
+
     if kind not in _TPU_SLICES.values():
         names = ", ".join(f"{generation}-N" for generation in _TPU_SLICES)
         raise FieldError(
@@ -248,6 +251,7 @@ def tpu_request(name: str, count: int) -> tuple[int, Term]:
             "GKE has no TPU of this name for pods",
             f"the names are {names}",
         )
+
     topologies = _TPU_TOPOLOGIES.get(kind, _TPU_FLAT)
     if chips not in topologies:
         raise FieldError(
@@ -255,6 +259,7 @@ def tpu_request(name: str, count: int) -> tuple[int, Term]:
             f"no cluster node has {chips} chips; slices of several cluster nodes are not supported",
             f"request {' or '.join(map(str, topologies))} chips per node",
         )
+
     return chips, (
         RequiredLabel(TPU_LABEL, (kind,)),
         RequiredLabel("cloud.google.com/gke-tpu-topology", (topologies[chips],)),

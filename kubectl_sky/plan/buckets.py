@@ -110,9 +110,11 @@ def bucket_volumes(
         name = f"bucket-{index}"
         store = settings.stores.get(bucket.store) or {}
         way = find_way(bucket, settings)
+
         if way is Way.MOUNTED:
             volumes.append(_mount(bucket, name, store, settings))
             continue
+
         env = _env(bucket)
         default_image = image
         token_names: Sequence[str] = ()
@@ -123,6 +125,7 @@ def bucket_volumes(
             env |= _program(bucket, way, settings) | _remote(bucket, store)
             token_names = () if store.get("secret") else _S3_KEYS
             default_image = settings.fetch_image
+
         anonymous = store.get("anonymous")
         tokens = (item for item in variables if item.name in token_names and not anonymous)
         download = Download(
@@ -135,6 +138,7 @@ def bucket_volumes(
             way is Way.SYNCED,
         )
         volumes.append(BucketVolume(bucket, name, "data", download))
+
     return tuple(volumes)
 
 
@@ -178,6 +182,7 @@ def _mount(bucket: Bucket, name: str, store: Mapping[str, Any], settings: Settin
     pvc = (store.get("claims") or {}).get(bucket.name)
     if pvc:
         return BucketVolume(bucket, name, bucket.prefix or None, pvc=pvc)
+
     csi = store.get("csi")
     if not csi:
         setting = f"claims: {{{json.dumps(bucket.name)}: my-pvc}}"
@@ -191,11 +196,13 @@ def _mount(bucket: Bucket, name: str, store: Mapping[str, Any], settings: Settin
             f"use `submit` with --bucket-mode copy ({_COPIED}); to mount it, set in settings.yaml:"
             f" stores: {{{bucket.store}: {{{setting}}}}}",
         )
+
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
     attributes = dict(csi.get("attributes") or {})
     for key in attributes:
         for placeholder, value in placeholders.items():
             attributes[key] = attributes[key].replace(placeholder, value)
+
     csi_volume = CsiVolume(name, csi["driver"], attributes, csi.get("secret"), bucket.read_only)
     sub_path = None if "{prefix}" in str(csi.get("attributes")) else bucket.prefix or None
     annotations = csi.get("annotations") or {}
@@ -228,16 +235,20 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
         fields["ACCOUNT"] = bucket.account
     if bucket.store == "ibm":
         fields["ENDPOINT"] = _IBM.format(bucket.account)
+
     if store.get("anonymous"):
         fields |= {"ANONYMOUS": "true"} if bucket.store == "gcs" else _ANONYMOUS
+
     options = {key.upper(): str(value) for key, value in (store.get("options") or {}).items()}
     for name in ("endpoint", "region"):
         if store.get(name):
             fields[name.upper()] = store[name]
+
     endpoint = options.get("ENDPOINT") or fields.get("ENDPOINT", "")
     if bucket.store == "s3" and endpoint and "amazonaws.com" not in endpoint:
         fields["PROVIDER"] = "Other"  # the bucket is in the path: it has no host name of its own
     fields |= options
+
     if bucket.store in _ENDPOINTS and "ENDPOINT" not in fields:
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
@@ -256,6 +267,7 @@ def notes(task: Task, settings: Settings) -> Iterator[str]:
                 f'file_mounts.{bucket.path}: bucket "{bucket.name}" names no store; {bucket.store}'
                 " is used"
             )
+
     synced = []
     for bucket in buckets:
         way = find_way(bucket, settings)
@@ -264,6 +276,7 @@ def notes(task: Task, settings: Settings) -> Iterator[str]:
         elif way is Way.COPIED and bucket.mode != "COPY":
             loss = "" if bucket.read_only or bucket.is_hub_repository else _LOST
             yield f"file_mounts.{bucket.path}: {bucket.url} is copied, not mounted{loss}"
+
     if synced:
         yield _sync_note(task, synced, settings)
 
@@ -289,10 +302,12 @@ def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
     location = buckets.hub_path(text)
     if location is None:  # the task file's validation already rejects it
         raise ValueError(f"no location on the Hub: {text}")
+
     site = location.name if location.kind == "models" else f"{location.kind}/{location.name}"
     revision = (
         "" if location.kind == buckets.HUB_BUCKETS else f"/{quote(location.revision, safe='')}"
     )
+
     variables = {
         "KUBECTL_SKY_TREE": f"/api/{location.kind}/{location.name}/tree{revision}",
         "KUBECTL_SKY_RESOLVE": f"/{site}/resolve{revision}",
@@ -300,6 +315,7 @@ def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
     }
     if store.get("endpoint"):
         variables["HF_ENDPOINT"] = environment.literal(store["endpoint"])
+
     user_values = environment.without_reserved(task.envs)
     secret_names = {*task.secrets, *(reference.key for reference in task.existing_secrets)}
     return variables | {

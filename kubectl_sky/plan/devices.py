@@ -59,6 +59,7 @@ def _device(
         key if "/" in key else f"{driver}/{key}": next(iter(value.values()), None)
         for key, value in (item.get("attributes") or {}).items()
     }
+
     product = next((v for k, v in attributes.items() if k.endswith("/productName")), None)
     resources = (
         name
@@ -68,6 +69,7 @@ def _device(
     )
     unmapped = driver if product else ""
     resource = next(resources, unmapped)
+
     if node and resource:
         model = accelerators.from_product(str(product or ""))
         yield Device((*pool, item["name"]), node, resource, model)
@@ -91,17 +93,20 @@ def with_devices(nodes: Iterable[Object], devices: Iterable[Device]) -> list[dic
     by_node: dict[str, list[Device]] = {}
     for device in devices:
         by_node.setdefault(device.node, []).append(device)
+
     result = []
     for item in nodes:
         own = by_node.get(item["metadata"]["name"], [])
         counts = Counter(device.resource for device in own)
         status = item.get("status") or {}
         plugins = status.get("allocatable") or {}
+
         sizes = {
             name: str(count)
             for name, count in counts.items()
             if name in accelerators.RESOURCES and plugins.get(name, "0") == "0"
         }
+
         allocatable = {**plugins, **sizes}
         result.append({**item, "status": {**status, "allocatable": allocatable}, "devices": own})
     return result

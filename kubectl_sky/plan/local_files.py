@@ -53,10 +53,12 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
     secret: dict[str, Secret] = {}
     large: dict[str, LocalFiles] = {}
     remaining = MAX_TOTAL_BYTES
+
     entries = [
         (archive_number(index), entry, facts.archives[entry.path])
         for index, entry in enumerate(files)
     ]
+
     for number, entry, archive in sorted(entries, key=lambda item: len(item[2].data)):
         if may_hold_credentials(entry):
             size = len(archive.data) + sum(map(len, secret.values()))
@@ -73,6 +75,7 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
             small |= _parts(number, archive.data)
         else:
             large[number] = entry
+
     return FileTransfer(
         annotations=_annotations(files, facts),
         config_maps=tuple(

@@ -98,6 +98,7 @@ def member_of(metadata: Mapping[str, Any]) -> PipelineMember | None:
     annotations = metadata.get("annotations") or {}
     if names.PIPELINE not in labels:
         return None
+
     auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:MAX_STAGES]
     return PipelineMember(
         id=labels[names.PIPELINE],
@@ -139,14 +140,17 @@ def members(
     """Return the position of each task; all tasks must have names."""
     title = title_of(pipeline, pipeline_id)
     titles = [task.name or "" for task in tasks]
+
     task_ids = tuple(
         names.task_object(names.dns_label(name), names.part_id(pipeline_id, stage))
         for stage, name in enumerate(titles, 1)
     )
+
     shares_service = pipeline.parallel and pipeline.connected
     service = (
         names.task_object(names.dns_label(title, "group"), pipeline_id) if shares_service else None
     )
+
     delays = [pipeline.delay(name) for name in titles]
     return tuple(
         PipelineMember(
@@ -224,6 +228,7 @@ def _with_group_service(plan: "Plan", member: PipelineMember) -> "Plan":
         replace(node, hostname=f"{host}{node.index}", env={**node.env, "KUBECTL_SKY_HOSTS": host})
         for node in plan.nodes
     )
+
     label_keys = (names.TASK, names.PIPELINE, names.USERNAME)
     annotation_keys = (names.ORIGINAL_USER, names.PIPELINE_NAME)
     group = TaskGroup(
@@ -235,6 +240,7 @@ def _with_group_service(plan: "Plan", member: PipelineMember) -> "Plan":
         },
         selector={key: plan.labels[key] for key in label_keys[:2]},
     )
+
     return replace(plan, nodes=nodes, service=member.service, group=group)
 
 

@@ -94,15 +94,18 @@ def _choose(task: Task, facts: Facts) -> Placement:
     device = devices[chosen_index]
     if device is None:
         return Placement(chosen, notes=tuple(_choice_note(candidates, (chosen_index,), facts)))
+
     similar = [
         index
         for index in range(len(candidates))
         if _differ_only_by_gpu(candidates, devices, chosen_index, index)
     ]
+
     available = [index for index in similar if _is_labelled(devices[index], facts)] or similar
     options = [devices[index] for index in available]
     terms = _merge_terms(options) if _names_gpu(chosen) else ()
     notes = [*_choice_note(candidates, similar, facts)]
+
     if (
         terms
         and facts.cluster_nodes
@@ -117,9 +120,11 @@ def _choose(task: Task, facts: Facts) -> Placement:
             kinds = [item.accelerator.name or "" for item in requested if item.accelerator]
             missing, available_gpus = accelerators.missing(kinds, facts.cluster_nodes)
             notes.append(f"{missing}; {available_gpus}; the task waits for one")
+
     notes += _too_many_note(device, terms, facts)
     if not facts.cluster_nodes:
         notes += _unknown_gpu_notes(candidates[index] for index in similar)
+
     gpus = [candidates[index].accelerator for index in available]
     preferred = _prefer(options, facts) if task.ordered and terms else ()
     return Placement(
@@ -178,6 +183,7 @@ def _find_terms(family: Family, requests: set[str], facts: Facts) -> Iterator[Te
         )
         if matching:
             yield (RequiredLabel(key, tuple(matching)),)
+
     hosts = (
         node.labels.get(_HOST, "")
         for node in facts.cluster_nodes
@@ -251,6 +257,7 @@ def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
         "memory": candidate.memory,
         "ephemeral-storage": candidate.disk,
     }
+
     if device:
         requests[device.resource] = str(device.count)
     terms = device.terms if device and not _unlabelled(device, facts) else ()
@@ -258,6 +265,7 @@ def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
         terms = accelerators.with_rules(
             terms, accelerators.present_spot_rules(facts) or accelerators.SPOT_RULES
         )
+
     sizes = {name: quantity.quantity(size) for name, size in requests.items() if size is not None}
     return any(
         all(size <= _amount(cluster_node.allocatable, name) for name, size in sizes.items())

@@ -61,6 +61,7 @@ def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]
         if task.expose:
             yield f"expose: {task.expose}: ignored: the task has no ports; set resources.ports"
         return
+
     if task.array:
         yield (
             "ports: an array has no Service;"

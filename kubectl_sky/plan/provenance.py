@@ -109,12 +109,14 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
     labels = origins.labels()
     name = origins.field("name")
     nodes = origins.field("num_nodes", default=_DEFAULT)
+
     annotations = {
         names.ORIGINAL_NAME: name,
         names.NUM_NODES: nodes,
         names.ACCELERATORS: origins.resource("accelerators"),
         names.PRIORITY: origins.resource("priority"),
     }
+
     restarts = origins.resource("job_recovery", default=_DEFAULT)
     image = "settings: image" if settings.image else _DEFAULT
     image = "settings: defaults" if settings.defaults and not settings.image else image
@@ -122,6 +124,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
     if ttl_seconds is not None:
         ttl_seconds = TracedInt(ttl_seconds, origins.resource("autostop"))
     network = dict.fromkeys(plan.network.resources, origins.resource("network_tier"))
+
     return replace(
         plan,
         labels=trace_values(plan.labels, labels),

@@ -48,6 +48,7 @@ def new_pvc(
     elif not names.SUBDOMAIN.fullmatch(object_name):
         hint = "use lowercase letters, digits, - and ."
         raise UserError(f"--pvc-name {describe(object_name)}: invalid name of a PVC", hint)
+
     return Pvc(
         name=object_name,
         namespace=namespace,
@@ -75,6 +76,7 @@ def storage(size: str, storage_class: str | None, access_modes: Sequence[str]) -
         size = quantity.storage(size)
     except ValueError as error:
         raise UserError(f"size {describe(size)}: {error}") from error
+
     long_names = {short: mode for mode, short in ACCESS_MODES.items()}
     modes = tuple(dict.fromkeys(long_names.get(mode.upper(), mode) for mode in access_modes))
     unknown = [mode for mode in modes if mode not in ACCESS_MODES]
@@ -84,6 +86,7 @@ def storage(size: str, storage_class: str | None, access_modes: Sequence[str]) -
             f"access mode {', '.join(unknown) or '(none)'}: unknown access mode",
             f"choose of {valid}",
         )
+
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         raise UserError(
             "ReadWriteOncePod cannot be combined with other access modes",

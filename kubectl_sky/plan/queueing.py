@@ -46,11 +46,13 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
     queues = facts.queues
     if not name or queues is None:
         return
+
     if not queues.installed:
         raise ClusterError(
             f"the task is for the queue {name}, and Kueue is not installed in the cluster",
             'submit it without a queue: --queue "", or install Kueue: https://kueue.sigs.k8s.io',
         )
+
     if queues.names is not None and name not in queues.names:
         existing = ", ".join(sorted(queues.names)[:_MAX_QUEUES_LISTED])
         hint = f"existing queues: {existing}" if existing else "the namespace has no LocalQueue"

@@ -62,6 +62,7 @@ def check(
         [(PodResources(pods.spec, limit_ranges or ()), pods.count) for pods in step.pods]
         for step in demand.steps
     ]
+
     lines: list[str] = []
     for item in sorted(quotas, key=lambda item: str(item["metadata"]["name"])):
         quota = _Quota(item, counts_used=is_new)
@@ -69,10 +70,12 @@ def check(
             quota.release(freed, limit_ranges or ())
         lines += sorted(_find_exceeded(demand, steps, quota))
         lines += _unset(steps, quota) if limit_ranges is not None else ()
+
     if lines:
         raise Refused(
             "\n".join(lines), _HINT.format(quotas[0]["metadata"].get("namespace", "default"))
         )
+
     pods = [pod for step in steps for pod, _ in step]
     lines = [line for item in limit_ranges or () for line in _violations(demand, pods, item)]
     if lines:
@@ -135,6 +138,7 @@ def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:
         values = scope.get("values") or ()
         results = {"In": value in values, "NotIn": value not in values, "Exists": bool(value)}
         return results.get(str(operator), not value)
+
     matches = {
         "Terminating": pod.spec.get("activeDeadlineSeconds") is not None,
         "NotTerminating": pod.spec.get("activeDeadlineSeconds") is None,
@@ -164,12 +168,14 @@ def _find_exceeded(
             waits = all_wait and name == "count/pods"  # the other objects are created now
             used = Fraction(0) if waits else quota.used.get(name, Fraction(0))
             yield from quota.line(name, amount, used)
+
     reported: set[str] = set()
     for step, pods in zip(demand.steps, steps, strict=True):
         total: Amounts = {}
         for pod, count in ((pod, count) for pod, count in pods if quota.applies_to(pod)):
             for name, amount in pod.quota_usage.items():
                 total[name] = total.get(name, Fraction(0)) + amount * count
+
         for name, amount in total.items():
             used = quota.used.get(name, Fraction(0)) if step.starts_now else Fraction(0)
             lines = [] if name in reported else list(quota.line(name, amount, used))
@@ -219,6 +225,7 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
             elif (worst - bound) * sign > 0:
                 size = show(name, worst)
                 yield f"{name} requested {size}, {field_name}imum {show(name, bound)}"
+
     for name, ratio in amounts(item.get("maxLimitRequestRatio")).items():
         request = requests.get(name)
         limit = limits.get(name)

@@ -47,17 +47,21 @@ def resolve(
     resources = placement.resources
     requests = node_requests(placement, settings)
     network = find_network(placement, facts)
+
     pod_options = build_pod_options(task, resources, facts, settings)
     metadata = build_metadata(task, task_id, facts, placement, pod_options.queue)
     name = metadata.object_name
     login = find_login(task, metadata.object_name)
     image = full_image(resources.image, login) or default_image(placement, settings)
+
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
     file_transfer = plan_transfer(task.files, name, facts)
     env = environment.variables(task, name, placement, facts, volumes.links, settings)
     scripts = _scripts(task, file_transfer)
+
     recovery = resources.recovery or Recovery()
     service = name if task.num_nodes > 1 else None
+
     return Plan(
         id=task_id,
         name=name,
@@ -173,15 +177,18 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         login = task.repository.login
         lines = (repository.url, repository.ref, login.username, login.password)
         scripts["repository.txt"] = "".join(f"{line}\n" for line in lines)
+
     if task.setup:
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
+
     if "sudo" in f"{task.setup} {task.run}":  # gives root a sudo
         scripts["sudo.sh"] = assets.read("runtime", "sudo.sh")
     if "sky_templates" in f"{task.setup} {task.run}":
         scripts |= {name: assets.read("runtime", name) for name in _RAY}
     scripts |= {**_bash(task), **runtime.hook_scripts(task), **task.scripts}
+
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))
@@ -198,21 +205,25 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     yield from placement.notes
     yield from runtime.interactive_notes(task)
     yield from task.notes
+
     context = placement.resources.context
     if context:  # cleared once a context has been chosen
         yield f"infra: submit uses context {context}, kubectl apply the current one"
+
     resources = placement.resources
     if resources.priority is not None and not queueing.find_priority_class(resources, settings):
         yield (
             f"priority: {resources.priority} is written as the annotation {names.PRIORITY} only;"
             " priority_classes of the settings names a PriorityClass for it"
         )
+
     yield from default_notes(placement, settings)
     yield from storage.notes(task, facts)
     yield from buckets.notes(task, settings)
     yield from high_speed_network.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
     yield from queueing.notes(task, settings)
+
     if task.hold and placement.device:
         gpus = f"{placement.device.count} GPU{'s' if placement.device.count > 1 else ''}"
         yield f"hold_on_failure: a node that fails keeps its {gpus} for up to {task.hold}"
@@ -226,11 +237,13 @@ def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
     if task.hold and recovery and (recovery.restarts or recovery.exit_codes):
         message = "a failed node cannot both be held and start again"
         yield FieldError(_HOLD, message, "remove it, or the restarts of job_recovery")
+
     for bucket in task.buckets:
         try:
             buckets.bucket_volumes(replace(task, buckets=(bucket,)), settings, "", ())
         except FieldError as error:
             yield error
+
     for accelerator in dict.fromkeys(item.accelerator for item in task.candidates):
         try:
             if accelerator and accelerator.name and accelerators.is_tpu(accelerator.name):

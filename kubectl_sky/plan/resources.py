@@ -42,6 +42,7 @@ def node_limits(
     """
     device = placement.device
     resources = placement.resources
+
     if factor is None:
         sizes = {"cpu": resources.cpus, "memory": resources.memory}
         bounds = {
@@ -55,6 +56,7 @@ def node_limits(
             for name, size in requested.items()
             if factor
         }
+
     return bounds | ({device.resource: str(device.count)} if device else {})
 
 

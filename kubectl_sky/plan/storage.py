@@ -92,21 +92,25 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
         if volume.storage:
             pvc = _new_pvc(volume, volume.storage, name, facts)
             new_pvcs.append(replace(pvc, labels={**pvc.labels, **plan.labels}))
+
         kind, target = _source(volume, name, facts, settings)
         volume_name = pod.source(kind, target, f"volume-{len(pod.sources)}")
         volume_mount = Mount(volume_name, "", volume.sub_path, volume.read_only)
         pod.mount(volume.path, str(index), volume_mount)
+
     for index, secret in enumerate(
         reference for reference in task.existing_secrets if reference.path
     ):
         volume_name = pod.source("secret", secret.name, f"secret-{index}")
         key = environment.find_key(secret, facts)
         pod.mount(secret.path or "", f"secret-{index}", Mount(volume_name, "", key, read_only=True))
+
     _check_sources(task, facts)
     variables = environment.secret_variables(task, facts, plan.name)
     bucket_mounts = buckets.bucket_volumes(task, settings, plan.image, variables)
     for bucket in bucket_mounts:
         _mount_bucket(pod, bucket)
+
     has_group = task.volumes and settings.volume_group is not False
     group = int(settings.volume_group) if has_group else None
     return PodStorage(
@@ -228,8 +232,10 @@ def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) ->
             f'the settings do not let tasks mount "{path}" of the cluster nodes',
             f"mount a volume, or set host_paths: [{path}] in settings.yaml",
         )
+
     if volume.storage:
         return "claim", name
+
     pvc = (facts.pvcs or {}).get(volume.name)
     if pvc and pvc.deletion:
         raise FieldError(

@@ -54,6 +54,7 @@ def build_metadata(
     """Return a task's identity; the default name contains the task ID."""
     resources = placement.resources
     title = task.name or f"task-{task_id}"
+
     user_labels = {**task.kubernetes.labels, **resource_fields.without_ours(resources.labels)}
     if queue:
         user_labels.pop(names.QUEUE, None)
@@ -63,9 +64,11 @@ def build_metadata(
         names.TASK_NAME: names.label_value(title),
         names.USERNAME: facts.user.label,
     }
+
     annotations = _annotations(task, title, facts, resources)
     if placement.accelerators:  # lists show it: the pods' affinity names many labels
         annotations[names.ACCELERATORS] = placement.accelerators
+
     stem = names.dns_label(title)
     standard = standard_labels(title, names.task_object(stem, task_id))
     return TaskMetadata(task_id, stem, standard | user_labels | our_labels, annotations)

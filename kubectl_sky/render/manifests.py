@@ -59,6 +59,7 @@ def _environment(folder: Path | None) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,  # templates do not change while a task is rendered
     )
+
     environment.filters.update(
         block=writer.block,
         base64=writer.b64,
@@ -150,6 +151,7 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
     environment = engine(templates)
     backend = registry.find(plan.backend)
     context: dict[str, object] = {"plan": plan, "backend": backend.template_values(plan)}
+
     task_file = writer.task_file(plan.task_file)
     optional: dict[str, object] = {
         "secret.yaml.j2": plan.secrets,
@@ -158,6 +160,7 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
         "service.yaml.j2": plan.service,
         "gang.yaml.j2": plan.gang,
     }
+
     auxiliary = [
         _manifest(environment, name, plan=plan, task_file=task_file)
         for name in ("configmap.yaml.j2", *filter(optional.get, optional), *plan.extras.templates)
@@ -169,6 +172,7 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
     if backend.companion_kind:
         auxiliary.append(_manifest(environment, backend.companion_template, **context))
     auxiliary += [_manifest(environment, "pvc.yaml.j2", pvc=item) for item in plan.storage.new_pvcs]
+
     runtimes = [plan.runtime] if plan.runtime else []
     return Manifests(
         shared=(
@@ -262,14 +266,17 @@ def _manifest(environment: jinja2.Environment, name: str, **context: object) -> 
         raise UserError(f"template {name} is not UTF-8") from error
     except (ArithmeticError, RecursionError) as error:  # from what a template computes or includes
         raise UserError(f"template {name}: {error}") from error
+
     metadata = value.get("metadata") if isinstance(value, dict) else None
     if not isinstance(metadata, dict) or not metadata.get("name") or "kind" not in value:
         raise UserError(f"template {name} gives no object with kind and metadata.name")
+
     if has_secret and kind_of(value) != SECRET:
         raise UserError(
             f"template {name} writes a secret's value into a {value['kind']}",
             "only a Secret may hold it; pods refer to it by secretKeyRef",
         )
+
     if kind_of(value) is None:
         message = f"template {name} gives a {value['kind']}, which is not sent by this program"
         raise UserError(message)

@@ -64,6 +64,7 @@ def merge(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_CO
     for key, value in patch.items():
         field_path = (*path, key)
         existing = result.get(key)
+
         if value is None:
             result.pop(key, None)
         elif existing is None:

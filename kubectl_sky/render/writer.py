@@ -71,6 +71,7 @@ def write(value: object) -> str:
         raise jinja2.TemplateRuntimeError(
             "a secret's value is written by the filter base64, in a Secret"
         )
+
     if isinstance(value, provenance.TracedStr):
         return _mark(_string(str(value)), value.origin)
     if isinstance(value, provenance.TracedInt):
