@@ -84,6 +84,7 @@ def _explain_remaining(session: Session, decision: Decision) -> Iterator[None]:
                 title = f'service "{service}"'
                 target = f"serve down {service}"
                 again = "then the same command again"
+
             ways = f"{title} may run: run `kubectl sky {target}{session.flags}`, {again}"
             error.hint = f"{error.hint}; {ways}" if isinstance(error, Interrupted) else ways
         raise

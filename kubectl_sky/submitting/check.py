@@ -60,6 +60,7 @@ def document_problems(
     file_problems = validate(document, as_task=as_task)
     if not scripts:
         return file_problems
+
     warnings = [bashisms.find_missing(document)]
     warnings += programs.find_unavailable(document, settings.backend)
     for field in ("setup", "run"):
@@ -67,10 +68,12 @@ def document_problems(
         if isinstance(script, str) and len(script) <= shell_scripts.MAX_SCRIPT:
             finding = bash.syntax_error(script) or shell_scripts.find_unnoticed(field, script)
             warnings += [document.warning_in_text(field, *finding)] if finding else []
+
     if (warning := programs.without_git_folder(document)) and not _sends_git(document):
         warnings.append(warning)
     if not (settings.image or settings.defaults):  # others may have the programs
         warnings.append(programs.missing(document, DEFAULT_IMAGE))
+
     return sorted([*file_problems, *filter(None, warnings)])
 
 
@@ -206,6 +209,7 @@ def review(
         folder = _resolve(str(file.parent) if file.is_file() else ".")
         for document in documents:
             all_dangers += dangers.in_local_files(document, folder, _resolve)
+
         flags = overrides or Overrides()
         sources = [("--env-file", source) for source in flags.env_files]
         sources += [("--secret-file", source) for source in flags.secret_files]
@@ -215,6 +219,7 @@ def review(
                 danger := dangers.in_variable_file(flag, source, target, folder)
             ):
                 all_dangers.append(danger)
+
     return apply_settings(all_dangers, settings, environ)
 
 
@@ -249,11 +254,13 @@ def of_documents(
     task_documents = [document for document in documents if not document.is_header]
     tasks = as_array([task_of(document) for document in task_documents], overrides.array)
     tokens = [Secret(secrets.token_urlsafe(32)) for _ in tasks]
+
     pipeline = pipeline_of(documents)
     if pipeline is None:
         header = documents[0].get("name") if documents[0].is_header else None
         task = tasks[0] if header is None else replace(tasks[0], name=str(header))
         return (TaskEntry(task_documents[0], task, file_id, token=tokens[0]),)
+
     pipeline = replace(pipeline, name=overrides.name or pipeline.name)
     named_tasks = with_names(tasks, title_of(pipeline, file_id))
     positions = members(pipeline, file_id, named_tasks)
@@ -263,6 +270,7 @@ def of_documents(
             task_documents, named_tasks, positions, tokens, strict=True
         )
     ]
+
     if documents[0].is_header:
         entries[0] = replace(entries[0], header=documents[0])
     return tuple(entries)
@@ -277,12 +285,14 @@ def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
             f"--array {printable(text)} and {len(tasks)} tasks: an array runs one task many times",
             "put the task into a separate file",
         )
+
     (task,) = tasks
     flag = f"--array {printable(text)}"
     try:
         numbers = parse_array(text)
     except ValueError as error:
         raise UserError(f"{flag}: {error}") from None
+
     if task.num_nodes > 1:
         raise UserError(
             f"{flag} and num_nodes {task.num_nodes}: each task of an array runs on one node,"
@@ -306,6 +316,7 @@ def as_service(
     """Return the task of a replica, if it is served. Raises UserError unless it is one service."""
     if flags is None:
         return entries
+
     of_tasks = {
         "as-task": overrides.as_task,
         "array": overrides.array,
@@ -314,15 +325,18 @@ def as_service(
     for flag, value in of_tasks.items():
         if value:
             raise UserError(f"--{flag} does not apply to a service", "remove it")
+
     if len(entries) > 1:
         raise UserError(
             f"a service is one task, and the file has {len(entries)}", "put each into its own file"
         )
+
     (entry,) = entries
     name = entry.task.name
     if not name and not flags.new:
         hint = "add --name NAME, which `kubectl sky serve status` shows"
         raise UserError("the service has no name", hint)
+
     spec = service.service_of(entry.document, flags)
     task = replace(entry.task, name=name or f"service-{entry.task_id}")
     if tls := Filled(entry.document).document.get("service", "tls"):

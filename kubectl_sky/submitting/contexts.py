@@ -78,6 +78,7 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
     order = dict.fromkeys(option.context for task in task_file.tasks for option in task.candidates)
     if not any(order):
         return task_file, connection
+
     fields = [
         _ContextField(context, entry.document, path)
         for entry in task_file.entries
@@ -102,6 +103,7 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
         source = _format_contexts([entry for entry in fields if entry.context == chosen][:1])
         note = f"context {source}; other commands find the task with --context {chosen}"
         remark = "" if is_default else note
+
     remarks = (*task_file.remarks, remark) if remark else task_file.remarks
     entries = tuple(
         replace(entry, task=without_other_contexts(entry.task, chosen))
@@ -119,6 +121,7 @@ def _first_usable(
     """Return the first context of the kubeconfig that all tasks allow. Raises InvalidFiles."""
     existing = [context for context in order if context is None or context in names]
     by_task = [{candidate.context for candidate in task.candidates} for task in task_file.tasks]
+
     for context in existing:
         if all(not contexts.isdisjoint({context, None}) for contexts in by_task):
             return context
@@ -126,6 +129,7 @@ def _first_usable(
         text = "all tasks of a file must use one context"
         hint = "choose it with --context"
         raise InvalidFiles([entry.problem(text, hint) for entry in fields])
+
     hint = f"it has: {', '.join(names)}" if names else "it has none"
     raise InvalidFiles(
         [

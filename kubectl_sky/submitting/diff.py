@@ -53,18 +53,22 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
     task_file, connection = contexts.choose(
         taskfile.prepare(replace(source, stdin=io.BytesIO(content)), ui), connection
     )
+
     session = Session.connect(connection)
     facts = gather.facts(session, task_file, user)
     decision = decide(task_file.entries, facts, task_file.settings)
+
     if not task_file.given_id:
         overrides = replace(source.overrides, task_id=_newest(session, decision, facts.user))
         again = replace(source, overrides=overrides, stdin=io.BytesIO(content))
         task_file, _ = contexts.choose(taskfile.prepare(again, UI()), connection)
         decision = decide(task_file.entries, facts, task_file.settings)
+
     rendered = task_file.render(decision.plans).without_runtime
     manifests, live = preflight.as_first_sent(session, decision, rendered)
     if not live:
         raise UnknownName(f'task "{decision.id}" not found in namespace "{session.namespace}"')
+
     by_name = {_key(item): item for item in live}
     desired = [manifest.object for manifest in manifests.all]
     for item in manifests.shared:
@@ -73,11 +77,13 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
             metadata = item.object["metadata"]
             found = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
             by_name[_key(item.object)] = found
+
     removed = [item for key, item in by_name.items() if key not in set(map(_key, desired))]
     refused = list[ClusterError]()
     pairs = parallel.map_parallel(
         lambda item: _pair(session, by_name.get(_key(item)), item, refused), desired
     )
+
     if refused:
         ui.note(
             f"warning: no server-side dry run: {refused[0].what}; fields that only the cluster has"
@@ -129,10 +135,12 @@ def run_external(pairs: Sequence[Pair], command: str, environ: Mapping[str, str]
         paths = [Path(folder, name) for name in ("LIVE", "MERGED")]
         for path in paths:
             path.mkdir()
+
         for pair in pairs:
             for path, text in zip(paths, (pair.live, pair.merged), strict=True):
                 if text:
                     (path / pair.name).write_text(text, encoding="utf-8")
+
         try:  # without a time limit: the user's own program may wait for keys, such as vimdiff
             done = subprocess.run(
                 [*shlex.split(command), *map(str, paths)], env=dict(environ), check=False

@@ -116,6 +116,7 @@ def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Docu
     of_secrets = dict(_secrets(item for item in files.items() if item[0] in secrets))
     document = _with_entries(document, "envs", of_envs, "--env-file")
     document = _with_entries(document, "envs", dict(values.env), "--env")
+
     listed = document.data.get("secrets")
     given = {
         Secret(name): name
@@ -125,6 +126,7 @@ def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Docu
         names = [given.get(item, item) for item in listed]
         if all(isinstance(name, str) for name in names):
             document = document.override(("secrets",), dict.fromkeys(names), "--secret")
+
     document = _with_entries(document, "secrets", of_secrets, "--env-file")
     document = _with_entries(document, "secrets", dict(values.secret_files), "--secret-file")
     return _with_entries(document, "secrets", dict(values.secret), "--secret")

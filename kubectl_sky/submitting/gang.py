@@ -28,17 +28,20 @@ def warnings(
         and not registry.find(plan.backend).is_gang(plan)
         and gangs.mode(entry.task, task_file.settings) not in gangs.OFF
     ]
+
     cluster_nodes = room.list_cluster_nodes(session) if ungrouped else ()
     if len(cluster_nodes) == 1:
         return
     running = room.list_running(session, cluster_nodes)
     if len(cluster_nodes) > room.MAX_CLUSTER_NODES:
         running = ()  # free space is assumed
+
     by_task = {item["metadata"]["labels"][names.TASK_ID]: item for item in workloads}
     for plan in ungrouped:
         total = len(plan.nodes)
         prefix = f"{plan.title}: " if len(plans) > 1 else ""
         text = f"some of the {total} nodes may start and then wait for the others"
+
         if running is not None:
             pod = {"spec": next(iter(pods(by_task[plan.id]))).spec}
             fits = capacity.number_that_fits(pod, cluster_nodes, running)
@@ -54,17 +57,20 @@ def _remedy(session: Session, plan: Plan) -> str:
         groups = session.cached("groups", lambda: access.groups(session))
     except ClusterError:
         return "see --backend and --queue"
+
     native = ""
     if kind := access.find_gang(session):
         is_native = registry.find(plan.backend).native_gang
         right = f"ask for the right to create {kind.resource}"
         native = right if is_native else "use --backend indexed"
+
     flags = {
         kinds.QUEUED_WORKLOAD.group: "--backend indexed --queue NAME",
         kinds.POD_GROUP.group: "--backend volcano",
     }
     others = " or ".join(text for group, text in flags.items() if group in groups)
     others = others and f"use {others}, or the settings backend and queue"
+
     if choices := ", or ".join(filter(None, (native, others))):
         return f"to start all or none, {choices}"
     return (

@@ -114,20 +114,24 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
         raise
     except NotServed:
         return Queues(installed=False)
+
     names = None if queues is None else _names(queues)
     try:
         classes = _names(_list(session, kinds.QUEUE_PRIORITY) or ())
     except NotServed:  # older Kueue versions lack this kind
         classes = ()
+
     settings = task_file.settings
     requested = {queueing.queue(task.kubernetes, settings) for task in task_file.tasks}
     missing = requested - {None, *names} if names is not None else set()
     has_topology = any(task.topology for task in task_file.tasks)
+
     elsewhere = set[str]()
     if missing:
         with suppress(Forbidden):
             queues = [item["metadata"] for item in access.list_kueue(session, kinds.LOCAL_QUEUE)]
             elsewhere = {item["namespace"] for item in queues if item["name"] in missing}
+
     topologies = _topologies(session, queues or ()) if has_topology else {}
     return Queues(
         names=names,

@@ -78,6 +78,7 @@ class Packer:
                     )
                     for refusal in error.refusals
                 ]
+
             if local_files in self._credentials:
                 names = self._credentials[local_files]
                 self.dangers.append(dangers.in_tree(document, local_files.field, names))

@@ -73,18 +73,22 @@ def check(
     """
     with guard():
         _check_queues(session, decision.plans)
+
     claims = [claim for plan in decision.plans for claim in plan.storage.new_pvcs]
     notes: tuple[str, ...] = ()
     with guard():
         notes = storage_class_notes(session, [claim.storage_class for claim in claims])
     notes = (*notes, *_fair_share_notes(session, decision.plans))
+
     shared = _read_shared(session, manifests.shared)
     workloads = [manifest.object for manifest in manifests.workload]
+
     if not task_file.given_id:
         with guard():
             _check_quotas(session, decision, manifests, shared, replaced=replaced)
         notes = (*notes, *gang.warnings(session, task_file, decision.plans, workloads))
         return Existing(manifests, shared=shared, notes=notes)
+
     manifests, items = as_first_sent(session, decision, manifests)
     _refuse_other_task(session, decision, manifests, items)
     complete = _is_complete(decision, manifests, items, shared)
@@ -104,6 +108,7 @@ def as_first_sent(
     """
     items = _existing(session, decision, manifests)
     existing = {_name(item): item for item in items}
+
     manifests = replace(
         manifests,
         auxiliary=tuple(
@@ -120,6 +125,7 @@ def as_first_sent(
             for manifest in manifests.workload
         ),
     )
+
     return manifests, items
 
 
@@ -141,15 +147,18 @@ def _check_quotas(
         lambda kind: _list_if_allowed(session, kind, namespace),
         (kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE),
     )
+
     workloads = [manifest.object for manifest in manifests.workload]
     queues.check(session, namespace, workloads, limit_ranges or ())
     if not quotas and not limit_ranges:
         return  # none, or the user may not list them
+
     others = [manifest.object for manifest in manifests.auxiliary] + [
         manifest.object
         for manifest in manifests.shared
         if manifest.object["metadata"]["name"] not in shared
     ]
+
     freed = _used_by(session, namespace, replaced) if replaced else None
     quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new, freed=freed)
 
@@ -179,10 +188,12 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
     requested = dict.fromkeys(filter(None, own_queues))
     if not requested:
         return
+
     try:
         items = objects.list_all(session, kinds.VOLCANO_QUEUE)
     except (Forbidden, NotServed):
         return
+
     states = {  # a queue without status counts as open
         item["metadata"]["name"]: item.get("status", {}).get("state") or "Open" for item in items
     }
@@ -190,6 +201,7 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
         sorted(name for name, state in states.items() if state == "Open")[:_MAX_NAMES]
     )
     hint = f"open queues: {open_queues}" if open_queues else "no Volcano queue is open"
+
     for name in requested:
         if name not in states:
             raise UserError(f'Volcano queue "{name}" not found', hint)
@@ -226,10 +238,12 @@ def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tu
     classes = {name for name in requested if name != ""}
     if not classes:
         return ()
+
     try:
         items = objects.list_all(session, kinds.STORAGE_CLASS)
     except Forbidden:
         return ()
+
     existing = sorted(item["metadata"]["name"] for item in items)
     if None in classes and not default_class(items):
         if not existing:
@@ -243,6 +257,7 @@ def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tu
             f" `kubectl sky volumes create --storage-class`; or set a default:"
             f" kubectl annotate storageclass {existing[0]} {DEFAULT_CLASS[0]}=true",
         )
+
     available = f"available: {', '.join(existing)}" if existing else "the cluster has none"
     return tuple(
         f'StorageClass "{name}" not found ({available}); the volume stays pending until a'
@@ -349,6 +364,7 @@ def _refuse_other_task(
     other_label = names.TASK_ID if decision.together else names.PIPELINE
     selector = f"{other_label}={decision.id}"
     others = find.list_workloads(session, decision.namespace, selector)
+
     for live in (*items, *others):
         name = _name(live)
         if live["metadata"].get("deletionTimestamp"):
@@ -359,6 +375,7 @@ def _refuse_other_task(
             mismatches.append(f"{name}: not part of this file")
         elif fields := foreign_fields(expected[name], live):
             mismatches += [f"{name}: {field}" for field in fields]
+
     if not mismatches:
         return
     hint = f"use another --id, or stop that task first: kubectl sky stop {decision.id}"
@@ -381,6 +398,7 @@ def _is_complete(
     workloads = [item for item in items if item["kind"] in decision.workload_kinds]
     if not all(item["metadata"].get("ownerReferences") for item in items if item not in workloads):
         return False
+
     uids = {item["metadata"]["uid"] for item in items}
     owns_shared = all(
         uids.intersection(
@@ -390,6 +408,7 @@ def _is_complete(
         )
         for manifest in manifests.shared
     )
+
     finished = pipelines(status.tasks(workloads, []))
     return (len(items) == len(manifests.own) and owns_shared) or any(
         pipeline.state.ended for pipeline in finished

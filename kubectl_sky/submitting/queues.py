@@ -24,6 +24,7 @@ def check(
     queued = [(item, queue) for item in workloads if (queue := _queue(item))]
     if not queued:
         return
+
     try:
         local_queues, cluster_queues = parallel.map_parallel(
             lambda query: access.list_kueue(session, *query),
@@ -31,6 +32,7 @@ def check(
         )
     except (Forbidden, NotServed):
         return
+
     by_name = {item["metadata"]["name"]: item for item in cluster_queues}
     quotas = {
         item["metadata"]["name"]: by_name.get(item["spec"].get("clusterQueue"), {})
@@ -39,11 +41,13 @@ def check(
     tasks: dict[tuple[str, str], list[quota.Pods]] = defaultdict(list)
     for item, queue in queued:
         tasks[item["metadata"]["labels"][names.TASK_ID], queue] += pods(item)
+
     lines = [
         f'can never be admitted: queue "{queue}": {line}'
         for (_, queue), nodes in tasks.items()
         for line in quota.queue_exceeded(nodes, quotas.get(queue, {}), limit_ranges)
     ]
+
     if lines:
         hint = f"see `kubectl sky queues status {queued[0][1]}`; request less, or use another queue"
         raise Refused("\n".join(dict.fromkeys(lines)), hint)
@@ -59,17 +63,21 @@ def forecasts(session: Session, namespace: str, workloads: Sequence[Json]) -> It
         labels = item["metadata"]["labels"]
         if names.QUEUE in labels:
             tasks[labels[names.TASK_ID], labels[names.QUEUE]].append(item)
+
     if not tasks:
         return
+
     limit_ranges: list[Json] = []
     with suppress(Forbidden):
         limit_ranges = objects.list_all(session, kinds.LIMIT_RANGE, namespace)
     by_name = {}
     with suppress(Forbidden):
         by_name = {queue.name: queue for queue in queues.list_queues(session)}
+
     for (task_id, name), items in tasks.items():
         if name not in by_name:
             continue
+
         queue = by_name[name]
         nodes = [group for item in items for group in pods(item)]
         fits = quota.fits_unused(nodes, queue.unused, limit_ranges) if queue.unused else None

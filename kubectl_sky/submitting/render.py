@@ -70,6 +70,7 @@ def write(rendered: Manifests, folder: Path, form: str = "yaml") -> list[Path]:
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
         written = []
         for number, manifest in enumerate(rendered.all):
             name = re.sub(r"[^a-z0-9.-]", "-", manifest.name.lower())

@@ -120,9 +120,11 @@ def submit_file(
     if options.dry_run != "none":
         preview([file], ui)
         return
+
     uploads = _snapshot(file)
     if options.replaces:
         _replace(file, ui)
+
     submitted = _send(file, ui)
     with upload.to_pods(file.session, submitted, uploads, ui):
         if options.follow and file.sent_away:
@@ -212,16 +214,19 @@ def _check_volumes(file: Prepared, ui: UI) -> None:
             message = (
                 f'volume or PVC "{volume.name}" not found in namespace "{file.facts.namespace}"'
             )
+
             if waits:
                 ui.note(
                     f"volumes.{volume.path}: {message}; the task waits for it; to create it, run"
                     f' "{create} --pvc-name {volume.name}"'
                 )
                 continue
+
             others = "" if waits is None else ", or submit with --create-volumes SIZE"
             others += "" if waits is None else " or --wait-for-volumes"
             hint = f"run `{create}`{others}"
             problems.append(entry.document.problem(("volumes", volume.path), message, hint))
+
     if problems:
         raise InvalidFiles(problems)
 
@@ -254,6 +259,7 @@ def _snapshot(file: Prepared) -> Uploads:
 def _send(file: Prepared, ui: UI) -> Submitted:
     session = file.session
     new = file.options.new_volumes
+
     with ExitStack() as created:
         if new:
             created.enter_context(volumes.created(session, file.facts.user, file.new_volumes, new))
@@ -263,10 +269,12 @@ def _send(file: Prepared, ui: UI) -> Submitted:
                 multikueue.copy_to_workers(session, manifests_, preflight.refuse_foreign)
             )
         submitted = apply(session, file.decision, file.existing, ui)
+
     namespace = file.decision.namespace or session.namespace
     place = Place(session.server, session.context, namespace)
     submitted = replace(submitted, file=file.path, place=place)
     submissions.remember(session, submitted, ui.note)
+
     if ui.live or any(plan.image != DEFAULT_IMAGE for plan in file.decision.plans):
         ui.notes(session.practice_warnings)
     ui.submitted(submitted)
@@ -292,14 +300,18 @@ def submit_all(files: Sequence[Options], ui: UI) -> None:
     if files[0].dry_run != "none":
         preview(prepared, ui)
         return
+
     if files[0].follow:
         _check_followable(prepared)
+
     uploads = list(map(_snapshot, prepared))
     errors = list[SkyError]()
     sent = _send_all(prepared, uploads, ui, errors)
+
     if files[0].follow:
         with _collect(errors):
             _follow_all(sent, ui)
+
     with _explain(sent, ui):
         while sent and not files[0].follow:
             item = sent.pop(0)
@@ -307,6 +319,7 @@ def submit_all(files: Sequence[Options], ui: UI) -> None:
             submitted = item.submitted
             with _collect(errors), upload.to_pods(session, submitted, item.uploads, ui):
                 note_next_steps(session, submitted.id, item.file.decision, ui.note)
+
     if len(errors) == 1:
         raise errors[0]
     if errors:

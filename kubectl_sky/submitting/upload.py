@@ -42,12 +42,14 @@ def snapshot(
         for plan in decision.plans
         for number, files in plan.file_transfer.large_files.items()
     )
+
     if items and not following and any(plan.suspended for plan in decision.plans):
         raise UserError(
             f"{items[0].files.source}: too large for a ConfigMap; submit must keep running to"
             " upload it to the later stages",
             "submit without --detach and -o, exclude files with .skyignore, or use a volume",
         )
+
     snapshots = Snapshots()
     for upload in () if existing.complete else items:
         snapshots.of(upload)
@@ -80,6 +82,7 @@ def _routes(plans: Sequence[Plan], existing: int, complete: bool) -> Iterator[st
         all_exist = f"already exist{'s' * (total == 1)}"
         suffix = f" ({all_exist if existing == total else f'{existing} already exist'})"
         yield f"in {maps}{suffix if existing else ''}"
+
     if any(plan.file_transfer.secret for plan in plans):
         yield "in a Secret"
     if any(plan.file_transfer.large_files for plan in plans):
@@ -114,6 +117,7 @@ def to_pods(
     """
     plans = submitted.decision.plans
     independent = in_background or submitted.decision.independent
+
     if uploads.items and not (independent and uploads.following):
         uploader = Uploader(session, submitted, uploads, ui)
         try:
@@ -127,6 +131,7 @@ def to_pods(
             if not uploads.following:
                 raise TaskFailed(message, f"see `kubectl sky status {submitted.id}`")
             ui.note(message)
+
     may_restart = independent or any(plan.restarts or plan.recovers for plan in plans)
     if not (uploads.items and uploads.following and may_restart):
         yield

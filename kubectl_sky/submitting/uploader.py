@@ -110,15 +110,18 @@ class Uploader:
         self._snapshots = uploads.snapshots
         self._ui = ui
         self._lasting = lasting
+
         self._failed = False
         self._nodes_without: set[_Key] = set()
         self._pods: dict[_Key, str] = {}  # pods that have received their files
         self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
         self._tasks: list[TaskStatus] = []
+
         suffix = "; its files are uploaded then"
         self._starts: defaultdict[str, StartReporter] = defaultdict(
             lambda: StartReporter(session, ui, suffix=suffix)
         )
+
         self._running: dict[_Key, tuple[_Pending, Future[Outcome]]] = {}
         self._heartbeats: list[Future[Outcome]] = []
         self._next_heartbeat = monotonic() + _HEARTBEAT_INTERVAL
@@ -170,14 +173,17 @@ class Uploader:
         started_at = monotonic()
         advance = None
         notified = False
+
         while not stop.is_set():
             pending, all_finished = self._pending(stop)
             if all_finished or not (pending or self._lasting):
                 return
+
             for item in self._startable(pending):
                 advance = advance or self._advance(stack)
                 self._running[item.key] = item, pool.submit(self._send, item, advance)
             self._send_heartbeats(pending, beats)
+
             if not (self._running or notified or self._ui.live) and pending:
                 notified = monotonic() - started_at > _NOTE_AFTER
                 if notified:
@@ -185,6 +191,7 @@ class Uploader:
                     nodes = "the node starts" if number == 1 else f"the {number} nodes start"
                     then = "; keep this command running until then"
                     self._ui.note(f"uploading files when {nodes}{then}")
+
             if not self._lasting:  # otherwise the follower reports it
                 for task in self._tasks:
                     self._starts[task.id].update(task)
@@ -214,9 +221,11 @@ class Uploader:
         """
         seconds = inf if self._lasting else None
         statuses = self._tasks = self._statuses(self._session.patient(stop, seconds))
+
         tasks = {task.id: task for task in statuses}
         if not tasks and not self._lasting:
             raise ClusterError(f"{self._name} was deleted before its files were uploaded")
+
         pending = [
             item
             for upload in self._uploads
@@ -226,6 +235,7 @@ class Uploader:
             for item in [_Pending(upload, node)]
             if self._pods.get(item.key, "") != item.node.pod or not item.node.pod
         ]
+
         self.missing = len({(item.upload.task_id, item.node.index) for item in pending})
         self._nodes_without |= {item.key for item in pending}
         return pending, all(task.over for task in tasks.values())
@@ -281,18 +291,22 @@ class Uploader:
         if not outcome.error and outcome.code == 0:
             self._pods[item.key] = item.node.pod
             return
+
         if outcome.code == _NOT_READY or isinstance(outcome.error, NotFound):
             return
         if isinstance(outcome.error, Forbidden | UserError):
             raise outcome.error
+
         transient = bool(outcome.error) or outcome.code == _BROKEN_OFF or outcome.code > _KILLED
         if transient:
             failed_at = self._failed_at.setdefault((item.node.pod, item.upload.number), monotonic())
             if monotonic() - failed_at < _RETRY_FOR:
                 return
+
         reason = outcome.message or f"exit code {outcome.code}"
         message = f"{item.node.name} could not unpack {item.upload.files.source}: {reason}"
         error = outcome.error or ClusterError(message)
+
         if transient and not self._lasting:
             raise error
         self._ui.note(f"files: {error}")

@@ -101,29 +101,35 @@ def check(
     reads_files = local_files == "read"
     unread = skypilot_settings.read(environ) if reads_files else {}
     reports = []
+
     for path in paths:
         problems, documents = _read(path, stdin, settings, as_task, scripts=local_files != "refuse")
         parts = find_valid_parts(documents, as_task) if _has_error(problems) else documents
+
         refused = _list_refused(parts, settings, as_task)
         if reads_files and (refused or _has_error(problems)):
             refused += packing.unsendable(parts, settings, environ)
         if local_files == "refuse":
             refused += local_paths(parts)
+
         fields = {(problem.document, problem.path) for problem in refused}
         problems = [  # a field that is refused has a warning, too
             item
             for item in problems
             if item.severity == "error" or (item.document, item.path) not in fields
         ]
+
         problems = sorted({*problems, *refused})
         read_from = path if reads_files else None
         reviewed = review(read_from, documents, settings, environ)
+
         remarks = list(skypilot_settings.find_unread(documents, unread))
         if any(document.get("config", "kubectl_sky", "topology") for document in documents):
             remarks.append(_TOPOLOGY)
         flags = (flag for document in documents for _, flag in unset_flags(document))
         if needed := " ".join(dict.fromkeys(flags)):
             remarks.append(f"submit needs {needed}")
+
         report = Report(path, (*problems, *reviewed.refused), reviewed, tuple(remarks))
         if not report.erroneous:
             report = _plan(report, documents, settings, environ, as_task, reads_files)
@@ -188,8 +194,10 @@ def _plan(
     """Plan the tasks of valid documents as submit does, without the values that are not set."""
     if any(document.is_volume for document in documents):
         return replace(report, unplanned="it is a volume")
+
     if as_task:
         documents, _ = as_tasks(documents)
+
     try:
         entries = of_documents(documents, names.new_id(), Overrides())
         is_task = as_task or all(document.get("service") is None for document in documents)
@@ -197,8 +205,10 @@ def _plan(
         entries = as_service(entries, serve, Overrides(), settings)
     except UserError as error:
         return report.with_problems([_whole_file(documents[0], error)])
+
     if not reads_files and any(entry.task.files for entry in entries):
         return replace(report, unplanned="its local files are not read")
+
     packer = packing.packer(UI().transfer, settings, environ, check_only=True)
     filled = [Filled(entry.document) for entry in entries]
     is_known = [not item.unknown for item in filled]
@@ -208,16 +218,19 @@ def _plan(
         )
         for entry, item in zip(entries, filled, strict=True)
     )
+
     reviewed = apply_settings((*report.review.dangers, *packer.dangers), settings, environ)
     problems = [*packer.problems, *reviewed.refused]
     if not packer.problems:
         problems += undecidable(list(compress(entries, is_known)), settings)
     remarks = (*report.remarks, *packer.notes)
     report = replace(report, review=reviewed, remarks=remarks).with_problems(problems)
+
     if problems or not all(is_known):
         return replace(report, unplanned="some values are not set")
     if entries[0].task.service:
         return replace(report, unplanned="it is a service")
+
     task_file = TaskFile(
         entries=entries,
         id=names.new_id(),
