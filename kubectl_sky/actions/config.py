@@ -142,6 +142,7 @@ def _write(path: Path, key: str, change: Any, text: str, *arguments: Any) -> Pat
         edited = change(text, *arguments)
     except edit.EditRefused as error:
         raise UserError(f"{path}: {error}", f"edit {key} by hand") from None
+
     read(edited.encode(), str(path))
     try:
         target = path.resolve()

@@ -41,6 +41,7 @@ def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
 def _hint(path: Path, error: OSError) -> str:
     if error.errno == errno.EFBIG:
         return "is it a task file?"
+
     folder = path if error.errno == errno.EISDIR else path.parent
     files = sorted(
         file.name for file in folder.glob("*") if file.suffix in _TASK_FILES and file.exists()
@@ -50,11 +51,13 @@ def _hint(path: Path, error: OSError) -> str:
         return f"name a task file in it{f': {named}' if named else ''}"
     if error.errno != errno.ENOENT:
         return ""
+
     stems = {Path(file).stem: file for file in files}  # all ends are alike
     if similar := difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.7):
         return f'did you mean "{printable(str(path.with_name(stems[similar[0]])), 200)}"?'
     if path.parts[0] in ("http:", "https:"):
         return "download it: curl -L URL | kubectl sky submit -"
+
     is_file = path.suffix and " " not in path.name
     command = shlex.quote(printable(str(path), 200))
     return "" if is_file else f"to run a command without a file: kubectl sky run {command}"

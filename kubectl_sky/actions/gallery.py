@@ -48,13 +48,16 @@ def copy(example: Path, force: bool) -> list[Path]:
     name = _NUMBER.sub("", example.name)
     text = example.read_text(encoding="utf-8")
     files = {Path(name): _USED.sub(r"\1", text.replace(example.name, name)).encode()}
+
     for used in {folder / path for path in _USED.findall(text)} - {example}:
         for path in sorted(used.rglob("*") if used.is_dir() else [used]):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[path.relative_to(folder)] = path.read_bytes()
+
     existing = [str(path) for path in files if path.exists()]
     if existing and not force:
         raise UserError(f"{existing[0]} already exists", "to overwrite it, use --force")
+
     for path, content in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -45,6 +45,7 @@ def draft(target: str, gpus: str, nodes: int, kind: str) -> tuple[Draft, Path]:
         raise UserError(
             f"invalid --gpus {describe(gpus)}", f"use a type and a number, such as {_GPUS}"
         )
+
     path = Path(target)
     if path.suffix in (".yaml", ".yml"):
         return Draft(path.stem, "", gpus, nodes, kind), path
@@ -54,6 +55,7 @@ def draft(target: str, gpus: str, nodes: int, kind: str) -> tuple[Draft, Path]:
         name = re.sub("[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "task"
         kind = kind or _kind(path, gpus, nodes)
         return Draft(name, target, gpus, nodes, kind), Path(f"{path.stem}.yaml")
+
     return Draft(path.name, "", gpus, nodes, kind), Path(f"{target}.yaml")
 
 
@@ -80,9 +82,11 @@ def text(draft: Draft, file: str) -> str:
         "",
         *_BODIES[kind](draft),
     ]
+
     content = "\n".join(lines) + "\n"
     if _yaml_value(draft.name) != draft.name:  # such as `a: b`, `a # b` and 1e3
         raise UserError(f'invalid task name "{draft.name}"', _NAMES)
+
     errors = [
         problem
         for document in load(content.encode(), file)
@@ -109,6 +113,7 @@ def _resources(draft: Draft, kind: str) -> Sequence[str]:
     number = int(count[1]) if count else 1
     cpus, memory = (4 * number, 16 * number) if gpus else (1, 1)  # as SkyPilot's defaults
     image = {"torchrun": _TORCH_IMAGE, "vllm": _VLLM_IMAGE}.get(kind, "")
+
     return [
         "# What each node needs. Remove what you do not need.",
         "resources:",

@@ -73,13 +73,16 @@ def up(
     with state_dir.lock(waiting):
         record, state = _choose(state_dir, requested)
         driver = _DRIVERS[record.driver](state_dir)
+
         running = state is ClusterState.RUNNING
         if running:
             _check(state_dir, record, requested)
         else:
             record = _start(state_dir, driver, record, requested)
+
         config = kubeconfig.sky_local_only(driver.kubeconfig())
         kubeconfig.write(state_dir.kubeconfig, config)
+
         path = kubeconfig.user_path()
         if use and path != state_dir.kubeconfig:
             before = kubeconfig.use(path, config)
@@ -97,9 +100,11 @@ def down(state_dir: StateDir, purge: bool, waiting: Callable[[], None]) -> Statu
             if purge:
                 state_dir.purge()
             return Status(ClusterState.ABSENT)
+
         driver = _DRIVERS[record.driver](state_dir)
         state = driver.state()
         before = _status(state_dir, record, driver, state)
+
         if purge:
             if state is not ClusterState.ABSENT:
                 driver.delete()
@@ -139,6 +144,7 @@ def _choose(state_dir: StateDir, requested: ClusterOptions) -> tuple[Record, Clu
             message = f"the local cluster uses driver {record.driver}"
             raise UserError(f"--driver {name}: {message}", PURGE)
         record = None
+
     state = _DRIVERS[name](state_dir).state()
     if record is None:
         if state is not ClusterState.ABSENT:
@@ -158,10 +164,12 @@ def _start(
     if gpus and gpus.uuids and (nodes > 1 or record.driver != _DEFAULT_DRIVER):
         what = "--gpus host: the GPUs of this machine are those of one node of a practice cluster"
         raise UserError(what, "use --nodes 1 and no --driver; tasks of several nodes fit on it")
+
     gpus_text = str(gpus) if gpus else None
     record = state_dir.write(
         Record(record.driver, nodes, gpus_text, False, record.used_in, record.before)
     )
+
     try:
         driver.start(ClusterSpec(nodes, gpus, requested.port))
     except BaseException:
@@ -210,6 +218,7 @@ def _status(
         note = "it stopped unexpectedly; run `kubectl sky local up` to start it again"
     elif state in (ClusterState.STOPPED, ClusterState.ABSENT):
         note = "`kubectl sky local up` starts it again"
+
     server = _server(state_dir)
     context = CLUSTER if server else ""
     return Status(

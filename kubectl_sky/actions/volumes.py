@@ -143,12 +143,14 @@ def apply(
             )
         pvc = next(pvc for pvc in claims if pvc["metadata"]["name"] == match.name)
         return AppliedVolume(volumes.volume(pvc), _UNCHANGED)
+
     matches = [
         pvc
         for pvc in Scope(session.namespace, user).filter_owned(claims)
         if pvc["metadata"].get("labels", {}).get(names.VOLUME) == "true"
         and volumes.volume(pvc).name == volume_file.name
     ]
+
     if not matches:
         planned = new_pvc(user, session.namespace, volume_file.name, volume_id, volume_file.storage)
         manifest = manifests.pvc(planned).object
@@ -157,6 +159,7 @@ def apply(
         else:
             live = manifest if dry_run == "client" else _describe_created(session, manifest)
         return AppliedVolume(volumes.volume(live), "created")
+
     pods = _pods_if_terminating(session, session.namespace, matches)
     _refuse_terminating(volumes.volume(matches[0], pods))
     return _update(session, user, volume_file, matches[0], dry_run)
@@ -170,6 +173,7 @@ def _update(
     volume_id = metadata["labels"][names.VOLUME_ID]
     planned = new_pvc(user, metadata["namespace"], volume_file.name, volume_id, volume_file.storage)
     manifest = manifests.pvc(replace(planned, name=metadata["name"])).object
+
     changes = differences(manifest, live)
     refused = [
         change for change in changes if not change.path.startswith(_CHANGEABLE) or _shrinks(change)
@@ -180,6 +184,7 @@ def _update(
             f" change: {'; '.join(map(str, refused))}",
             "choose another name, or delete that volume",
         )
+
     if not changes:
         return AppliedVolume(volumes.volume(live), _UNCHANGED)
     if dry_run != "client":
@@ -214,6 +219,7 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
     """Find a volume by id, name or id prefix. Raises UserError unless one matches."""
     text = text.removeprefix("volume/")
     candidates = list_volumes(session, scope)
+
     matches = (
         [volume for volume in candidates if volume.id == text]
         or [volume for volume in candidates if volume.name == text]
@@ -223,11 +229,13 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
             if volume.id.startswith(text) and len(text) >= MIN_PREFIX
         ]
     )
+
     if len(matches) == 1:
         return matches[0]
     if matches:
         ids = ", ".join(volume.id for volume in matches)
         raise UserError(f'"{text}" matches {len(matches)} volumes: {ids}', "use the full id")
+
     of_user = f" (owner: {scope.user.name})" if scope.user else ""
     raise UnknownName(
         f'volume "{text}" not found{of_user}',

@@ -36,12 +36,14 @@ class Arguments:
             if isinstance(param, click.Option)
             for name in (*param.opts, *param.secondary_opts)
         }
+
         self._remaining = list(arguments)
         self.flags: list[Flag] = []
         self.others: list[str] = []
         self.before_dashes: int | None = None
         self.second: int | None = None
         self.last_flag = -1
+
         while self._remaining and (interspersed or not self.others):
             position = len(arguments) - len(self._remaining)
             word = self._remaining.pop(0)

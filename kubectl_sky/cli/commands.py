@@ -141,6 +141,7 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}kubectl sky {example}\n")
+
         params = sorted(
             self.get_params(ctx), key=lambda item: (item.is_eager, item.name in _COMMON)
         )
@@ -151,6 +152,7 @@ class Command(click.Command):
             and not isinstance(option, options.SharedOption)
             and (record := option.get_help_record(ctx))
         ]
+
         with formatter.section("Options"):
             formatter.write_dl(records)
 
@@ -185,6 +187,7 @@ class Group(click.Group):
                 ctx.meta[_LEADING] = [*ctx.meta.get(_LEADING, ()), *kept]
                 refused = [flag for flag in arguments.flags if flag[0] not in shared]
                 args = [*(word for flag in refused for word in flag), *arguments.others]
+
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             output.out(ctx.get_help())  # on stdout, and no error: as in kubectl
             ctx.exit()

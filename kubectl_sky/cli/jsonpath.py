@@ -42,6 +42,7 @@ def columns(value: Any, spec: str) -> tuple[list[str], list[list[str]]]:
     """
     header = []
     paths = []
+
     for column in _COMMA.split(spec):
         name, colon, path = column.partition(":")
         if not (name.strip() and colon and path.strip("{} ")):
@@ -51,6 +52,7 @@ def columns(value: Any, spec: str) -> tuple[list[str], list[list[str]]]:
             )
         header.append(name.strip())
         paths.append(path.strip())
+
     items = [value]
     if str(value.get("kind")).endswith("List"):
         items = next((items for items in value.values() if isinstance(items, list)), [])
@@ -60,10 +62,12 @@ def columns(value: Any, spec: str) -> tuple[list[str], list[list[str]]]:
 def _parts(template: str) -> tuple[_Part, ...]:
     stack: list[tuple[str, list[_Part]]] = [("", [])]
     position = 0
+
     for match in _PART.finditer(template):
         if match.start() != position:
             break
         position = match.end()
+
         expression = match[1]
         text = match[2]
         if text is not None:
@@ -75,6 +79,7 @@ def _parts(template: str) -> tuple[_Part, ...]:
             stack[-1][1].append(_Part(path=path, body=tuple(body)))
         else:
             stack[-1][1].append(_literal(expression) or _Part(path=expression.strip()))
+
     if position != len(template) or len(stack) > 1:
         raise UserError(
             f"jsonpath: {template[position:] or template}: a brace or {{range}} is not closed",

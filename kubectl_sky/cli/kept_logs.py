@@ -104,6 +104,7 @@ class Reader(Struct, frozen=True):
             yield
         except TaskFailed as error:
             failure = error
+
         for task in statuses:
             lost = [node.index for node in task.nodes if node.state.ended and not node.started]
             lost = [rank for rank in lost if rank in (request.ranks or lost)]
@@ -114,6 +115,7 @@ class Reader(Struct, frozen=True):
                     if not (failure or isinstance(error, UserError)):
                         raise
                     output.note(f"{error.what}; {error.hint}" if error.hint else error.what)
+
         if failure:
             raise failure
 

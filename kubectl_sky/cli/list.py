@@ -165,11 +165,13 @@ def _list_request(
         )
     if flags["deleted"] and (flags["all_contexts"] or flags["watch"]):
         raise UserError("--deleted cannot be combined with --watch or --all-contexts")
+
     since = flags["since"] if isinstance(flags["since"], timedelta) else None
     limit = flags["limit"]
     states = flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
+
     more_columns = {
         "NAMESPACE": cluster.all_namespaces or flags["details"],
         "USER": all_users or flags["details"],
@@ -177,6 +179,7 @@ def _list_request(
         "LABELS": flags["show_labels"],
     }
     columns = tuple(name for name, is_shown in more_columns.items() if is_shown)
+
     filters = Selection(
         states=tuple(str(state).lower() for state in states),
         labels=cast("Callable[[Mapping[str, str]], bool]", flags["labels"]),

@@ -221,13 +221,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A relative or empty part would find programs in the current folder, such as a checkout's git.
     os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
     _prepare_streams()
+
     name = Path(sys.argv[0]).name
     gc.set_threshold(*_GC_THRESHOLDS)
     output.style = output.Style()
     program = "kubectl sky" if name.startswith(("kubectl-sky", "kubectl_sky")) else "kubectl-sky"
+
     words = list(sys.argv[1:] if arguments is None else arguments)
     if complete.answer(sky, words):
         return 0
+
     failure = commands.Failure()
     stdout = sys.stdout
     try:

@@ -25,20 +25,25 @@ def command(**flags: object) -> int:
         raise UserError(
             f"the file of task {last.id} was standard input", f"use `submit --from {last.id}`"
         )
+
     parent = context.parent
     assert parent and isinstance(parent.command, click.Group)
     given: list[str] = context.meta[commands.WORDS]  # ends with `--`
+
     end = last.words.index("--")
     options = [param for param in context.command.params if isinstance(param, click.Option)]
     switches = {name for option in options if option.is_flag for name in option.opts}
     kept = [word for word in last.words[:end] if word not in switches or word not in given]
     name, *words = [*kept, *given[:-1], *last.words[end:]]
+
     try:
         os.chdir(last.folder)
     except OSError as error:
         raise UserError(f"the folder of the last submit, {last.folder}: {error.strerror}") from None
+
     shown = shlex.join(word for word in words if name != "submit" or word != "--")
     output.note(f"in {last.folder}: kubectl sky {name} {shown}")
+
     again = parent.command.get_command(parent, name)
     assert again
     context.meta[commands.RERUN] = submits.Rerun(last, given)

@@ -48,9 +48,11 @@ def report(
     documents = _parse(text) if text else []
     secrets = _list_secrets(session, task)
     mask = Mask([*(secrets or ()), *_list_values(documents or [])])
+
     verdict = doctor.diagnose(session, task, mask)
     verdict = verdict if secrets is not None else verdict.without_words
     events = _events(session, task, mask, quotes=secrets is not None)
+
     sections = {
         f"Task {task.id} ({task.name}): {task.state}": describe_verdict(verdict),
         "Events": "\n".join(events) or "none",

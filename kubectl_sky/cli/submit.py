@@ -291,6 +291,7 @@ class Results(Preview):
             output.out(
                 f"{name} {status}: {decision.title}, {size} in namespace {decision.namespace}"
             )
+
         sys.stdout.flush()
         if not self._several and click.get_current_context().info_name in ("submit", "run"):
             submits.remember(submitted, self._report.dangers)

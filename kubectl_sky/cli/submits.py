@@ -60,6 +60,7 @@ def remember(submitted: "Submitted", dangers: "Iterable[Danger]") -> None:
         place=submitted.place,
         sent=[_text(danger) for danger in _of_local_files(dangers)],
     )
+
     data = msgspec.json.encode(record)
     folder = Folder(settings.state_folder(), _FOLDER)
     try:

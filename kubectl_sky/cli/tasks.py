@@ -52,6 +52,7 @@ def listing(
         return "\n".join(f"task/{task.id}" for task in tasks)
     if form not in (None, "wide"):
         return output.data(TaskList(tasks=[task.document for task in tasks]), form)
+
     wide = form == "wide"
     titles = [
         "ID",
@@ -64,10 +65,12 @@ def listing(
         *(["GPU-HOURS"] if wide and gpu_hours else []),
         *(["NOTE"] if wide else []),
     ]
+
     rows = list(_rows(tasks, everything or tasks))
     if not wide and any(map(reason, rows)):
         titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
+
     make: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = _CELLS | {
         "GPU-HOURS": partial(_gpu_hours, gpu_hours=gpu_hours)
     }
@@ -157,6 +160,7 @@ def details(task: TaskStatus) -> str:
     word = str(task.detailed_status)
     state = _state(task)
     specific = "" if word == task.state else f" ({word})"
+
     facts = {
         "Id": task.id,
         "Name": task.name,
@@ -169,11 +173,13 @@ def details(task: TaskStatus) -> str:
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
     } | ({"Next": task.next_step} if task.next_step else {})
     head = "\n".join(output.fields(facts))
+
     visible = task.nodes
     if len(visible) > _MAX_LISTED_NODES:
         order = (State.FAILED, State.RUNNING, State.PENDING)
         relevant = [node for state in order for node in task.nodes if node.state is state]
         visible = tuple(relevant[:_MAX_LISTED_NODES])
+
     rows = [
         [
             str(node.index),
@@ -191,6 +197,7 @@ def details(task: TaskStatus) -> str:
     header = ["NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "REASON", "HOST", "JOB", "POD"]
     cut = ("JOB", "POD", "HOST", "RESTARTS", "FOR")
     table = output.table(header, rows, cut=cut) if rows else "All have completed."
+
     messages = dict.fromkeys(node.message for node in task.nodes if node.message)
     notes = "".join(f"\n{message}" for message in list(messages)[:5])
     omitted = len(task.nodes) - len(visible)
@@ -212,6 +219,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
     """Format a pipeline in full: the common fields, then a row for each task."""
     stopped = f", {pipeline.num_stopped} stopped" if pipeline.num_stopped else ""
     completed = f"{pipeline.count(State.COMPLETED)} of {pipeline.first_member.stages} completed"
+
     facts = {
         "Id": pipeline.id,
         "Name": pipeline.name,
@@ -224,6 +232,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
         "Tasks": completed + stopped,
     }
     head = "\n".join(output.fields(facts))
+
     state_of_missing = "cancelled" if pipeline.failed else "not found"
     rows = {
         pipeline.stage(task): [task.id, task.name, str(task.state), nodes(task), task.note]
@@ -238,6 +247,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
         ]
         for stage in pipeline.missing
     }
+
     table = output.table(
         ["STAGE", "ID", "NAME", "STATUS", "NODES", "NOTE"],
         [[_branch(pipeline, stage), *rows[stage]] for stage in sorted(rows)],

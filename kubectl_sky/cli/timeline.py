@@ -61,11 +61,13 @@ def _bars(rows: Sequence[Row], now: datetime) -> Iterator[str]:
     spans = [span for _, node in rows for span in node.phases]
     begin = min(span.start for span in spans)
     end = max(span.end or now for span in spans)
+
     cells = [output.cell(name) for name, _ in rows]
     names = [name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…" for name in cells]
     column = max(map(len, names)) + 2
     terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
     width = max(min(terminal, _MAX_WIDTH) - column - 1, 10)
+
     scale = age.duration(end - begin)
     yield f"{'':<{column}}0s{scale:>{width - 2}}"
     for name, (_, node) in zip(names, rows, strict=True):
@@ -91,6 +93,7 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
     everything = rows
     if len(timeline.tasks) == 1:  # also the nodes that have no bar
         everything = [(node.name, node) for node in timeline.tasks[0].nodes]
+
     lines = []
     for phase, mark in _MARKS.items():
         times = [
@@ -98,10 +101,12 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
             for name, node in everything
             if (seconds := node.seconds(phase, timeline.now)) is not None
         ]
+
         if not times:
             continue
         fastest = min(times, key=lambda item: item[0])
         slowest = max(times, key=lambda item: item[0])
+
         cells = [f"{mark} {phase}"]
         if len(everything) == 1:
             first = next(span for span in fastest[2].phases if span.phase is phase)
@@ -112,6 +117,7 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
                 f"{_text(item[0], item[2], phase)}   {item[1]}" for item in (fastest, slowest)
             ]
         lines.append(cells)
+
     if len(everything) == 1:
         return output.table(["PHASE", "START", "FOR"], lines)
     return output.table(["PHASE", "FASTEST", "SLOWEST"], lines)

@@ -45,6 +45,7 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
         elif newest:
             output.note(f"version {newest} is available: {_RELEASES}/tag/v{newest}")
         return 0
+
     server = {}
     error = None
     if not client_only:
@@ -52,6 +53,7 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
             server = cluster.session().send("GET", "/version").body
         except ClusterError as refused:  # as kubectl, print the client's version anyway
             error = refused
+
     major, minor = __version__.split(".")[:2]
     client = {
         "major": major,
@@ -63,6 +65,7 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
     versions = Version(
         version=__version__, clientVersion=client, newestVersion=newest, serverVersion=server
     )
+
     output.out(output.data(versions, form))
     if error:
         raise error
