@@ -62,12 +62,14 @@ class Gpus(Struct, frozen=True):
         except OSError as error:
             output = ""
             problem = error.strerror or str(error)
+
         models: dict[str, list[str]] = {}
         for uuid, name in _SMI_LINE.findall(output):
             models.setdefault(re.sub(r"[^A-Za-z0-9.-]+", "-", name.strip())[:63], []).append(uuid)
         if not models:
             hint = "install the NVIDIA driver, or simulate GPUs: --gpus A100:8"
             raise UserError(f"--gpus host: no GPU found by nvidia-smi: {problem.lower()}", hint)
+
         name, uuids = max(models.items(), key=lambda item: len(item[1]))
         return cls(name, len(uuids), tuple(uuids))
 

@@ -66,6 +66,7 @@ class Kind:
                 failure.callback(self.delete)
                 self._create(spec)
                 failure.pop_all()
+
         if spec.gpus:
             self._simulate_gpus(spec.gpus)
 

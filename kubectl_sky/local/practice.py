@@ -43,13 +43,16 @@ class Practice:
         if not find_spec(_PACKAGE):
             what = "the packages of the practice cluster are not installed"
             raise UserError(what, "run: pip install 'kubectl-sky[practice]'")
+
         flags = ["--dir", str(self._process.folder), "--nodes", str(spec.nodes)]
         if spec.gpus:
             flags += ["--gpus", f"{spec.gpus.name}:{spec.gpus.count}"]
             flags += [f"--gpu-uuid={uuid}" for uuid in spec.gpus.uuids]
+
         for port in self._ports(spec.port):
             if self._run([*flags, "--port", str(port)]):
                 return
+
         what = f"no port of {_PORT} to {_PORT + _MAX_PORTS - 1} is free"
         if spec.port:
             what = f"--port {spec.port}: this port is not available; another program may use it"

@@ -69,18 +69,22 @@ def measure(
     refusals = list[Refusal]()
     snapshot = Snapshot()
     largest: dict[bytes, int] = {}
+
     for entry in source.entries():
         if isinstance(entry, Refusal):
             refusals.append(entry)
             if len(refusals) == MAX_REFUSALS:
                 break
             continue
+
         entries += 1
         snapshot.add(entry)
         if on_entry:
             on_entry(entry)
+
         top = entry.name.partition(b"/")[0]
         largest[top] = largest.get(top, 0) + entry.size
+
         if exceeded := limits.exceeded(entries, snapshot.size):
             limit, setting = exceeded
             name = max(largest, key=lambda candidate: largest[candidate])
@@ -89,6 +93,7 @@ def measure(
                 f" use a volume for data, or raise {setting} in settings.yaml"
             )
             raise Unsendable.for_source(f"holds more than {limit}, too much to upload", hint)
+
     if refusals:
         raise Unsendable(*refusals)
     return snapshot
@@ -109,6 +114,7 @@ def pack(
     digest = hashlib.sha256()
     packed = bytearray()
     gzip = compressor() if max_data else None
+
     for chunk in chunks(source, snapshot):
         digest.update(chunk)
         if gzip:
@@ -118,6 +124,7 @@ def pack(
                 packed = bytearray()
         if on_bytes:
             on_bytes(len(chunk))
+
     if gzip:
         packed += gzip.flush()
     data = bytes(packed) if gzip and len(packed) <= max_data else b""
@@ -166,6 +173,7 @@ def member(entry: Entry, may_grow: bool = False) -> Iterator[bytes]:
 def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
     """Yield a file's bytes, exactly as many as its header says, and the padding."""
     remaining = entry.size
+
     try:
         descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         with open(descriptor, "rb", buffering=0) as file:
@@ -176,6 +184,7 @@ def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
     except OSError as error:
         reason = f"cannot be read: {bounded.reason(error)}"
         raise Unsendable(Refusal(show(entry.name), reason, "")) from error
+
     if remaining or (not may_grow and _version(status) != _version(entry.status)):
         reason = "changed while it was being read"
         raise Unsendable(Refusal(show(entry.name), reason, "try again when it no longer changes"))

@@ -85,6 +85,7 @@ def extract(
     """
     notes = _Notes(note)
     parent = target if target.is_dir() and not target.is_symlink() else target.parent
+
     try:
         with TemporaryDirectory(prefix=".kubectl-sky-", dir=parent) as temporary:
             new = Path(temporary, "new")
@@ -104,6 +105,7 @@ def _fill(stream: BinaryIO, root: Path, notes: _Notes, max_members: int) -> None
     meter = _Meter(stream)
     links = dict[Path, str]()
     link_characters = 0
+
     with tarfile.open(
         fileobj=cast(BinaryIO, meter),
         mode="r|",
@@ -119,6 +121,7 @@ def _fill(stream: BinaryIO, root: Path, notes: _Notes, max_members: int) -> None
             tar.members.clear()  # type: ignore[attr-defined]  # or all of them stay in memory
             _check_size(member, root)
             meter.allowed = member.size + _MAX_HEADER_BYTES
+
             if count == 0:
                 _begin(tar, member, root)
                 continue
@@ -131,6 +134,7 @@ def _fill(stream: BinaryIO, root: Path, notes: _Notes, max_members: int) -> None
                 raise UserError("the tar stream has too many symbolic links")
         else:
             raise UserError(f"the tar stream has more than {max_members:,} entries")
+
     for path, text in links.items():
         try:
             path.symlink_to(text)
@@ -164,6 +168,7 @@ def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, root: Path, links: dict[
     if not parts or not root.is_dir():
         raise _Skipped("it was not requested")
     path = root.joinpath(*parts)
+
     try:
         (path if member.isdir() else path.parent).mkdir(parents=True, exist_ok=True)
         if member.isreg():

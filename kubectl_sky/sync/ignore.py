@@ -121,13 +121,16 @@ def _pattern(line: bytes) -> _Pattern | None:
     body = line.rstrip(b" ")
     backslashes = len(body) - len(body.rstrip(b"\\"))
     body = line[: len(body) + backslashes % 2]  # a space after a backslash stays
+
     negated = body.startswith(b"!")
     body = body[1:] if negated else body
     folders_only = body.endswith(b"/")
     body = body[:-1] if folders_only else body
     by_name = b"/" not in body  # matches the last part of a path at any depth
+
     if not body.removeprefix(b"/"):
         return None
+
     try:
         expression = _join(list(_expression(body.removeprefix(b"/"), by_name)))
     except _NeverMatches:
@@ -158,6 +161,7 @@ def _expression(body: bytes, by_name: bool) -> Iterator[bytes]:
     special = _SPECIAL.search(body)
     literal = special.start() if special else len(body)  # git compares this prefix literally
     position = 0
+
     while position < len(body):
         char = body[position : position + 1]
         if char == b"*":
@@ -194,10 +198,12 @@ def _set(body: bytes, at: int) -> tuple[bytes, int]:
     items = []
     previous = b""
     first = True
+
     while first or body[at : at + 1] != b"]":
         first = False
         item, previous, at = _item(body, at, previous)
         items.append(item)
+
     content = b"".join(items)
     if negated:
         return b"[^/" + content + b"]", at + 1
@@ -210,17 +216,20 @@ def _item(body: bytes, at: int, previous: bytes) -> tuple[bytes, bytes, int]:
     """Translate a bracket item; return it, a possible range start, the next index."""
     char = body[at : at + 1]
     range_match = _RANGE.match(body, at) if previous else None
+
     if range_match:
         last = range_match[1][-1:]
         if range_match[1] == b"\\":
             raise _NeverMatches
         return _span(previous[0], last[0]), b"", range_match.end()
+
     if body.startswith(b"[:", at):
         name, closed, _ = body[at + 2 :].partition(b"]")
         if closed and name.endswith(b":"):
             if name[:-1] not in _CLASSES:
                 raise _NeverMatches
             return _CLASSES[name[:-1]], b"", at + 3 + len(name)
+
     if char == b"\\":
         at += 1
         char = body[at : at + 1]

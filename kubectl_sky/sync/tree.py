@@ -82,6 +82,7 @@ class Source:
         if name.count(b"/") >= MAX_DEPTH:
             yield Refusal(show(name[-80:]), f"is more than {MAX_DEPTH} folders deep", _EXCLUDE)
             return
+
         try:
             with os.scandir(files) as scan:
                 items = sorted(scan, key=lambda item: item.name)
@@ -90,10 +91,12 @@ class Source:
         except OSError as error:
             yield _unreadable(name or b".", error)
             return
+
         for item in items:
             entry_name = _join(name, item.name)
             rule_path = _join(path, item.name)
             folder = item.is_dir(follow_symlinks=False)
+
             if rules.ignores(rule_path, folder):
                 continue
             yield _entry(entry_name, item.path, self._root)

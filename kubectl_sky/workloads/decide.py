@@ -142,13 +142,16 @@ def decide(entries: Sequence[TaskEntry], facts: Facts, settings: Settings) -> De
     ]
     if missing:
         raise UserError("\n".join(dict.fromkeys(missing)))
+
     for entry in entries:
         if entry.is_queued(settings):
             queueing.check(entry.task, facts, settings)
+
     tasks = []
     for entry in entries:
         with entry.located():
             tasks.append(_task(entry, facts, settings))
+
     plans = tuple(plan for plan, _, _ in tasks)
     task_notes = (note for _, _, notes in tasks for note in notes)
     return Decision(
@@ -169,11 +172,13 @@ def _task(
     for choice in choices(_list_requested(entry, facts, settings), task.num_nodes, facts.access):
         candidate = replace(task, backend=choice.backend.name)
         plan = resolve(candidate, entry.task_id, placement, facts, settings)
+
         if entry.member:
             plan = with_member(plan, entry.member)
         plan = with_predecessor(plan, facts.after)
         plan = without_queue_until_resumed(choice.backend.adapted(plan, task, facts))
         plan, gang_notes = gangs.arrange(plan, choice.backend, task, facts, settings)
+
         reason = choice.backend.fits(plan)
         if not reason and plan.suspended and not choice.backend.suspend_path:
             reason = "it cannot suspend a task until the previous one has succeeded"
@@ -181,12 +186,14 @@ def _task(
             reason = "it stops the other nodes only when a held container ends (hold_on_failure)"
         elif not reason and plan.group and not choice.backend.stable_hostnames:
             reason = "its pods cannot have the host names of a group's tasks"
+
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), choice.note, *gang_notes]
             messages = [note for note in (*messages, *choice.backend.notes(plan)) if note]
             prefix = f"{task.name}: " if entry.member else ""
             plan = replace(plan, task_file=entry.task_file)
             return plan, placement, [f"{prefix}{note}" for note in messages]
+
     message = f'backend "{choice.backend.name}" cannot run task "{plan.title}": {reason}'
     if task.backend:
         raise FieldError(("config", "kubectl_sky", "backend"), message)
@@ -200,6 +207,7 @@ def _list_requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str |
     """
     requested = entry.backend(settings)
     nodes = entry.task.num_nodes
+
     if not (facts.queues and facts.queues.multikueue and entry.is_queued(settings)):
         return requested
     if entry.member:
@@ -208,6 +216,7 @@ def _list_requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str |
             " for each",
             "submit them one by one",
         )
+
     single = _SINGLE_JOB if nodes > 1 else names.DEFAULT_BACKEND
     if requested in (None, AUTO, single, _SINGLE_JOB, ArrayJob.name):
         return single if requested in (None, AUTO) else requested

@@ -22,9 +22,11 @@ def demand(workloads: Sequence[Object], others: Sequence[Mapping[str, Any]]) -> 
     for item in (*workloads, *others):
         for name, amount in _object_amounts(item).items():
             counts[name] = counts.get(name, Fraction(0)) + amount
+
     steps: dict[str, list[Object]] = {}
     for item in workloads:
         steps.setdefault(_step(item), []).append(item)
+
     claims = [item for item in others if item["kind"] == kinds.PVC.kind]
     return Demand(
         tuple(
@@ -64,6 +66,7 @@ def _object_amounts(item: Mapping[str, Any]) -> Amounts:
     kind = kind_of(dict(item))
     if kind is None:
         return {}
+
     result: Amounts = {f"count/{kind.resource}": _ONE}
     if kind in _PLAIN:
         result[kind.plural] = _ONE
@@ -71,6 +74,7 @@ def _object_amounts(item: Mapping[str, Any]) -> Amounts:
         result |= _storage(item)
     if kind == kinds.SERVICE:
         result |= _service_amounts(item.get("spec") or {})
+
     if kind in registry.KINDS or kind in (kinds.DEPLOYMENT, kinds.RAY_SERVICE):
         backend = registry.of(item)
         result["count/pods"] = Fraction(max(len(backend.ranks(item)), 1))

@@ -67,18 +67,22 @@ def _keep_together(
     """Keep the nodes in one domain: by Kueue, by the PodGroup, or else by pod affinity."""
     if not topology:
         return plan, ()
+
     queue = plan.queue or plan.annotations.get(names.LATER_QUEUE) or ""
     levels = facts.queues.topologies.get(queue, ()) if facts.queues else ()
     key = _label(topology, facts, levels)
+
     if key in levels and len(backend.pods(plan)) == 1:
         annotations = {**plan.pod_annotations, names.REQUIRED_TOPOLOGY: key}
         note = f"topology: Kueue starts all nodes in one {key}"
         return replace(plan, pod_annotations=annotations), (note,)
+
     known = not facts.cluster_nodes or any(key in node.labels for node in facts.cluster_nodes)
     missing = () if known else (f'warning: topology: no cluster node has the label "{key}"',)
     if gangs.topology:
         note = f"topology: the scheduler starts all nodes in one {key}"
         return replace(plan, gang=Gang(gangs.api_version, topology=key)), (note, *missing)
+
     if facts.gangs is None:
         why = "; submit asks the cluster whether its scheduler can do more"
     else:

@@ -56,6 +56,7 @@ class RayService(Service):
             reason = "a RayService needs an image with Ray"
             hint = "such as image_id: rayproject/ray:2.55.1"
             raise FieldError(("resources", "image_id"), reason, hint)
+
         replicas = plan_replicas(plan, task, facts)
         config = {
             "proxy_location": "EveryNode",
@@ -64,6 +65,7 @@ class RayService(Service):
                 {"name": "default", "route_prefix": "/", **_application(task.run or "")}
             ],
         }
+
         ports = {"serve": replicas.port, "gcs-server": 6379, "dashboard": 8265, "client": 10001}
         return replace(
             replicas,
@@ -121,6 +123,7 @@ def _options(words: list[str]) -> dict[str, object]:
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
+
         if word in _IGNORED:
             continue
         if flag in ("--name", "--route-prefix"):
@@ -132,6 +135,7 @@ def _options(words: list[str]) -> dict[str, object]:
             arguments[match[1]] = match[2]
         else:
             raise _refuse(f'"{word}" is not a field of a RayService')
+
     if "import_path" not in result:
         raise _refuse("MODULE:APP is missing")
     return result | ({"args": arguments} if arguments else {})

@@ -181,10 +181,12 @@ def plan_replicas(plan: "Plan", task: "Task", facts: Facts) -> Replicas:
             "too large for ConfigMaps, and a replica may start when no client can upload it",
             "use a git repository, a bucket or a volume, or exclude files in .skyignore",
         )
+
     has_devices = plan.limits != plan.download_limits
     in_place = has_devices and service.fewest > 1  # a surge would wait for GPUs that nobody has
     surge = 0 if in_place else 1
     unavailable = 1 if in_place else 0
+
     return Replicas(
         serve=True,
         name=names.dns_label(task.name or "", "service"),
@@ -215,6 +217,7 @@ def _notes(plan: "Plan", task: "Task", facts: Facts) -> Iterator[str]:
 def _scaling(service: "ServiceSpec", requests_cpu: bool) -> Scaling | None:
     flags = service.flags
     percent = service.flags.cpu_target
+
     if service.most <= service.fewest:
         if flags.cpu_target or flags.qps_metric:
             message = "--cpu-target and --qps-metric scale between min_replicas and max_replicas"
@@ -222,6 +225,7 @@ def _scaling(service: "ServiceSpec", requests_cpu: bool) -> Scaling | None:
         return None
     if percent is not None and not requests_cpu:
         raise UserError("--cpu-target is relative to the requested CPUs", "set cpus, or --cpus 2")
+
     seconds = {"scaleUp": service.up_delay, "scaleDown": service.down_delay}
     return Scaling(
         metric=service.qps_metric,
@@ -273,9 +277,11 @@ def probe_script(service: "ServiceSpec") -> dict[str, str]:
     probe = service.probe
     if not _needs_script(probe):
         return {}
+
     headers = dict(probe.headers)
     if probe.data is not None and "content-type" not in map(str.lower, headers):
         headers["Content-Type"] = "application/json"
+
     path = quote(probe.path, safe="/?&=%+,:;@!$'()*~[]#-._")
     lines = [
         'case $POD_IP in *:*) host="[$POD_IP]" ;; *) host=$POD_IP ;; esac',
