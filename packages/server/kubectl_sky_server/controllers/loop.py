@@ -192,10 +192,12 @@ class Schedule(Generic[Key]):
         entry.due = inf
         entry.is_running = False
         entry.not_before = not_before
+
         if again < inf:
             self.add(key, again)
         else:
             del self._entries[key]
+
         self._running -= Counter((group,))  # removes those at 0
         waiting = self._waiting.pop(group, None)
         if waiting:

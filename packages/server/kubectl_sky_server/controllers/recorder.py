@@ -75,6 +75,7 @@ class Recorder(Controller[str]):
     def process(self, namespace: str) -> None:
         with self._lock:
             pending = self._pending.pop(namespace, {})
+
         try:
             read = find.Read(find.with_ids(pending))
             tasks = find.list_tasks(self._session, find.Scope(namespace, None), read)
@@ -87,6 +88,7 @@ class Recorder(Controller[str]):
         except SkyError:
             self._add(namespace, pending)
             raise
+
         unfinished = {task.id for task in tasks if not task.state.ended}
         self._add(namespace, {key: pending[key] for key in unfinished if pending.get(key)})
         if count:

@@ -91,6 +91,7 @@ def _lead(
     _log.info("running the controllers %s", ", ".join(options.names))
     context = Context(session, options.namespace, options.settings, options.retention)
     running.is_leader = True
+
     try:
         for name in options.names:
             for controller in find_controllers([name], context):
@@ -98,6 +99,7 @@ def _lead(
                 loop = Loop(controller, session, options.namespace)
                 running.loops[name, type(controller).__name__] = loop
                 loop.start()
+
         lost = keeper.keep(stop)
         if lost:
             _log.warning("%s; waiting for it", lost)

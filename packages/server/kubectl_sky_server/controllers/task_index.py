@@ -48,12 +48,14 @@ class TaskIndex:
         key = key_of(item)
         if key is None:
             return None
+
         after = (item["metadata"].get("annotations") or {}).get(names.AFTER, "").split()
         with self._lock:
             if after and deleted:
                 self._waiting[key.namespace, after[0]].discard(key)
             elif after:
                 self._waiting[key.namespace, after[0]].add(key)
+
             if deleted:
                 self._items[key].pop(item["metadata"]["uid"], None)
             else:

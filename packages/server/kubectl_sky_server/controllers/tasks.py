@@ -81,17 +81,20 @@ class TasksController(Controller[Key]):
         except TaskNotFound:  # it was deleted while its watch was refused
             self._index.forget(key, uids)
             return None
+
         ended = [item.id for item in (target, *tasks_of(target)) if item.state.ended]
         for waiting in self._index.list_waiting(key.namespace, ended):
             self.process(waiting)
         if not needs_action(target):
             return None
+
         seconds = lead(self._session, target, self._session.now())
         step = (
             f"stopped the other nodes of task/{target.id} ({target.name})"
             if isinstance(target, TaskStatus)
             else f"continued {target.word}/{target.id} ({target.name})"
         )
+
         _log.info("%s: %s", target.namespace, step)
         self.did(step)
         return seconds

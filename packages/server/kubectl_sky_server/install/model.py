@@ -253,11 +253,13 @@ class ControllerInstall(Install, frozen=True):
         )
         history = _HISTORY if self.keeps_history else ()
         served = (*rights.served, *history)
+
         if self.served:
             yield self._role(self.name, home, (*served, *own))
         else:
             yield self._role(self.name, "", (*served, *rights.cluster))
             yield self._role(self.name, home, own)
+
         if self.controller == "tasks":
             read = _rule(_LEASES, ("leases",), ("get",), (lease,))
             everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
@@ -295,6 +297,7 @@ def controllers_install(
         controllers = [name for name in controllers if name != "fairshare"]
     if not controllers:
         raise UserError("fairshare acts on all namespaces", "omit -n")
+
     served_namespace = _check_namespace(served) if served else namespace or ""
     return tuple(
         ControllerInstall(

@@ -43,6 +43,7 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
     held = leases.list_ours(session, namespace)
     now = session.now()
     by_key = {key: lease for lease in held if (key := _find_served(lease))}
+
     found = []
     for item in deployments:
         key = _key(item)
@@ -54,6 +55,7 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
             (item.get("status") or {}).get("readyReplicas", 0),
         )
         found.append(_with_leader(status, by_key.pop(key, None), now))
+
     found += [  # of processes without a Deployment
         _with_leader(Controller(controller, lease.namespace, served), lease, now)
         for (controller, served), lease in by_key.items()

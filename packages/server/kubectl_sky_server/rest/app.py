@@ -63,6 +63,7 @@ def create_app(config: Config) -> FastAPI:
         generate_unique_id_function=lambda route: "_".join([*map(str, route.tags), route.name]),
         responses={status: documents.describe(problems.Error) for status in _ERRORS},
     )
+
     app.state.config = config
     app.state.identities = Identities(config)
     app.state.rates = Rates(config.limits.requests_per_second)
@@ -71,12 +72,14 @@ def create_app(config: Config) -> FastAPI:
     app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
     app.state.lists = LiveLists(config.limits.list_bytes)
+
     problems.install(app)
     app.add_api_route("/", _root, responses={200: documents.describe(Health)}, name="root")
     for path in _ONLY_POST:  # else the last word would be an invalid id
         app.add_api_route(path, _post_only, methods=_OTHERS, include_in_schema=False)
     for module in _ROUTERS:
         app.include_router(module.router)
+
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
     app.mount("/ui", pages.Pages())
     app.include_router(proxy.router)
@@ -92,6 +95,7 @@ def _openapi(app: FastAPI) -> dict[str, object]:
         schema = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes
         )
+
         for operations in schema["paths"].values():
             for operation in operations.values():
                 operation["responses"].pop("422", None)
@@ -102,6 +106,7 @@ def _openapi(app: FastAPI) -> dict[str, object]:
                 operation["responses"].pop("401", None) if path != "/login" else None
         for name in ("HTTPValidationError", "ValidationError"):
             schema["components"]["schemas"].pop(name, None)
+
         routes = [route for module in _ROUTERS for route in module.router.routes]
         schema["components"]["schemas"] |= documents.components(routes, problems.Error, Health)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

@@ -54,16 +54,19 @@ def write(config: Config, scope: Scope, first: Message) -> None:
     log = config.audit
     if log is None or scope["path"] in PROBES or scope["path"].startswith(_UNLOGGED):
         return
+
     state = scope.get("state", {})
     parameters = scope.get("path_params", {})
     caller = state.get("caller")
     task = state.get("task") or parameters.get("task_id", "")
     task = task if names.ID.fullmatch(task) else None
     default = caller.session.namespace if caller and task else None
+
     proxied = _PROXIED.match(scope["path"])  # a request to the API server
     queried = QueryParams(scope["query_string"]).get("namespace", "")
     namespace = (proxied[1] if proxied else queried)[: MAX_NAMESPACE + 1]
     is_valid = len(namespace) <= MAX_NAMESPACE and re.fullmatch(NAMESPACE_PATTERN, namespace)
+
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "user": user_of(scope) or None,
@@ -75,6 +78,7 @@ def write(config: Config, scope: Scope, first: Message) -> None:
         "task": task,
         "status": first.get("status", 101),  # 101: a WebSocket
     }
+
     try:
         log.write(json.dumps(entry) + "\n")
         log.flush()

@@ -42,6 +42,7 @@ def whoami(caller: AnyCaller) -> WhoAmI:
         if everywhere
         else namespaces.list_allowed(caller.session, _candidates(caller))
     )
+
     own = caller.session.namespace
     namespace = own if everywhere or own in allowed else next(iter(allowed), own)
     return WhoAmI(

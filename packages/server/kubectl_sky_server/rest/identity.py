@@ -200,6 +200,7 @@ class Identities:
             self._reviews.move_to_end(key)
             while len(self._reviews) > _MAX_TOKENS:
                 self._reviews.popitem(last=False)
+
         with review.lock:
             if monotonic() >= review.until:
                 try:
@@ -212,6 +213,7 @@ class Identities:
                     if isinstance(error, Unauthorized):
                         self._wrong_tokens.take("")
                     raise
+
             assert review.caller
             return review.caller
 
@@ -289,6 +291,7 @@ class Identities:
             raise ClusterError(f"the cluster cannot review tokens: {error.what}", hint) from None
         except UserError as error:
             raise Unauthorized(error.what, error.hint) from None
+
         review.caller = Caller(user, identity.groups, session, _digest(token))
         review.until = monotonic() + _REVIEW_SECONDS
 

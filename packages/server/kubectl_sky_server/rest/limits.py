@@ -60,6 +60,7 @@ class Streams:
                 raise Rejected(429, f"more than {self._limit} open streams", "close some", 5)
             self._open[user] += 1
             self._ends[session].add(end)
+
         try:
             yield
         finally:

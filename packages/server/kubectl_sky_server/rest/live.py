@@ -69,6 +69,7 @@ class LiveList:
         self._check_room = check_room
         self._error: SkyError = Interrupted("nobody has looked for a while")
         self._tasks = LiveTasks(caller.session, scope)
+
         self._lock = Lock()
         self._ready = False  # whether all existing tasks are known
         self._epoch = secrets.token_hex(4)
@@ -78,6 +79,7 @@ class LiveList:
         self._gone: dict[_Key, None] = {}
         self._stages: dict[tuple[str, str], dict[str, TaskStatus]] = defaultdict(dict)
         self._text_size = 0
+
         self._blocks: dict[int, bytes] = {}  # what viewers of a version have not seen
         self._viewers: set[Callable[[], object]] = set()
         self._unread: dict[Callable[[], object], bytes] = {}  # what viewers are being sent
@@ -129,10 +131,12 @@ class LiveList:
         """
         woken = asyncio.Event()
         loop = asyncio.get_running_loop()
+
         epoch, _, known = (last_id or "").partition("-")
         version = int(known) if epoch == self._epoch and known.isdecimal() else -1
         wake = partial(loop.call_soon_threadsafe, woken.set)
         deadline = loop.time() + seconds
+
         self._viewers.add(wake)
         try:
             while loop.time() < deadline and not self.ended.is_set():
@@ -184,12 +188,14 @@ class LiveList:
                     touched.add(place)
                 key = _TASK, task.namespace, task.id
                 self._put(key, text, task.position(), pipeline)
+
             for namespace, task_id in changes.gone:
                 before = self._entries.get((_TASK, namespace, task_id))
                 if before and before.pipeline:
                     self._stages[namespace, before.pipeline].pop(task_id, None)
                     touched.add((namespace, before.pipeline))
                 self._put((_TASK, namespace, task_id), b"")
+
             for place in touched:
                 tasks = self._stages[place].values()
                 texts = [msgspec.json.encode(group.document) for group in pipelines(tasks)]

@@ -97,10 +97,12 @@ async def tunnel(client: WebSocket) -> None:
         except SkyError as error:
             await client.send_denial_response(status(error))
             return
+
         if reply.stream is None:
             headers = _answer_headers(reply, encoded=False)
             await client.send_denial_response(Response(reply.data, reply.status, headers))
             return
+
         server = resources.enter_context(websocket.WebSocket(reply.stream, info))
         await client.accept(server.protocol)
         seconds = client.app.state.config.limits.stream_seconds
@@ -116,6 +118,7 @@ async def _connect(client: WebSocket, server: websocket.WebSocket) -> None:
         asyncio.create_task(_to_client(client, server, stop)),
         asyncio.create_task(_to_server(client, server)),
     ]
+
     try:
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
     finally:

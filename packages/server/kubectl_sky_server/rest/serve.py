@@ -67,6 +67,7 @@ def uvicorn_config(app: FastAPI, listener: Listener) -> uvicorn.Config:
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         ws_max_size=1 << 20,
     )
+
     try:
         config.load()
     except (OSError, ssl.SSLError) as error:

@@ -182,20 +182,24 @@ class EventOutput(UI):
         """Send lines, which begin with their timestamps."""
         events: list[bytes] = []
         size = 0
+
         for origin, line in lines:
             new = ResumePosition(partial=self._is_partial)
             position = self._positions.setdefault(origin.pod, new)
             position.advance([line])
             self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
+
             time, _, text = line.decode(errors="replace").partition(" ")
             data = {"task": origin.task, "rank": origin.rank, "node": origin.title}
             data |= {"time": time, "text": text}
             events.append(_event("line", data, ",".join(self._ids.values())))
             size += len(events[-1])
+
             if size > _MAX_BLOCK_BYTES:  # with many pods, ids are longer than lines
                 self._put(b"".join(events))
                 events = []
                 size = 0
+
         if events:
             self._put(b"".join(events))
 

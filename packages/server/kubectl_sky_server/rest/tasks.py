@@ -91,9 +91,11 @@ def list_tasks(
         documents = [tasks[position].document for position in chosen]
         notes = past.notes or UNSET
         return TaskList(tasks=documents, pipelines=[], next=last and ",".join(last), notes=notes)
+
     lists: LiveLists = request.app.state.lists
     if live := lists.find(caller, scope):
         return live.page(limit, _position(cursor))
+
     page = paging.read(caller.session, scope, limit, _position(cursor))
     return TaskList(
         tasks=[task.document for task in page.tasks],
