@@ -73,6 +73,7 @@ def login(session: Session, task: TaskStatus) -> SshLogin:
     out = FirstBytes()
     err = FirstBytes()
     code = run(session, program, Pipes(stdout=out, stderr=err, seconds=_CHECK_SECONDS))
+
     if code == _NO_SCRIPT:
         raise UserError(f"task {task.id} is not a development pod", "run `kubectl sky dev`")
     if code:
@@ -80,6 +81,7 @@ def login(session: Session, task: TaskStatus) -> SshLogin:
             f"ssh cannot reach task {task.id}: {one_line(err.line) or f'exit code {code}'}",
             "install openssh-server in setup or in the image; `kubectl sky exec -it` works without",
         )
+
     match = _ANSWER.fullmatch(out.data)  # the image decides what it prints
     if not match:
         raise UserError(f"ssh cannot reach task {task.id}: it has no valid user name and host key")
@@ -135,6 +137,7 @@ def exec_command(session: Session, task: TaskStatus, flags: Mapping[str, object]
     program = shutil.which(PROGRAM)
     command = [str(Path(program).absolute())] if program else ["kubectl", "sky"]
     command += ["exec", task.id, "--namespace", task.namespace]
+
     kubeconfig = flags.get("kubeconfig") or os.environ.get("KUBECONFIG")
     is_file = kubeconfig and os.pathsep not in str(kubeconfig)
     in_pod = session.context == "in-cluster"
@@ -143,6 +146,7 @@ def exec_command(session: Session, task: TaskStatus, flags: Mapping[str, object]
         "context": flags.get("context") or ("" if in_pod else session.context),
         "kubeconfig": Path(str(kubeconfig)).absolute() if is_file else None,
     }
+
     for name, flag in _FLAGS.items():
         value = values.get(name)
         if value is True:

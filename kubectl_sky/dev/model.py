@@ -130,6 +130,7 @@ class SshHost(Struct, frozen=True):
         proxy = [*command, "-i", "-q", "--", "/bin/sh", SSHD, *self.key.text.split()]
         if not all(word.isprintable() for word in proxy):
             raise UserError("the connection options have control characters")
+
         key = self.key.identity
         identity = [f"  IdentityFile {_quote(key)}", "  IdentitiesOnly yes"] if key else []
         lines = [

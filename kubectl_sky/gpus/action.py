@@ -158,6 +158,7 @@ def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) 
     out = FirstBytes(limit=_SMI_BYTES)
     err = FirstBytes(limit=_SMI_BYTES)
     pipes = Pipes(stdout=out, stderr=err, seconds=_SMI_SECONDS, stop=stop)
+
     try:
         code = executing.run(session, program, pipes)
     except TimedOut:
@@ -168,6 +169,7 @@ def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) 
             f" {_SMI_SECONDS:g} seconds",
             f'run "{command}"; if it hangs too, check the GPU driver of cluster node "{node.host}"',
         ) from None
+
     if code:
         raise ClusterError(smi.failure(code, out.data, err.data))
     try:

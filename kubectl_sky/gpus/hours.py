@@ -87,6 +87,7 @@ def _times(
     ended = backend.ended_at(item)
     start = age.parse(backend.started_at(item))
     end = age.parse(ended) if ended else now
+
     if start and end and len(pods) >= _pods_made(item):
         for pod in pods:
             gpus = gpus_of(pod, cluster_nodes.get(pod.get("spec", {}).get("nodeName", "")))
@@ -129,6 +130,7 @@ def _read_request(item: Object) -> Gpus | None:
     backend = registry.of(item)
     count = 0
     model = ""
+
     try:
         templates = backend.templates(item)
         for template, number in zip(templates, backend.pod_counts(item), strict=True):
@@ -138,6 +140,7 @@ def _read_request(item: Object) -> Gpus | None:
                 model = gpus.model
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None  # the pod template in an AppWrapper may be anything
+
     if backend.independent_nodes:  # its controller creates as many pods as it may
         count *= bounded.integer(field(item, ("spec", "parallelism")))
     return Gpus(count, model) if count > 0 else None

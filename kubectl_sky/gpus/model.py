@@ -150,6 +150,7 @@ def _of_resource(
     allocatable = node.get("status", {}).get("allocatable", {})
     devices = [device for device in node.get("devices") or () if device.resource == resource]
     models = [*from_labels(labels), *filter(None, (device.model for device in devices))]
+
     total = int(amount_of(allocatable.get(resource, str(len(devices)))))
     in_use = sum(users.values())
     ready = condition(node, "Ready") is not None
@@ -157,6 +158,7 @@ def _of_resource(
     available = max(total - in_use, 0) if ready else 0
     used = in_use if pods_known else None
     free = available if pods_known else None
+
     return AcceleratorNode(
         name=node["metadata"]["name"],
         model=next(iter(models), ""),
@@ -220,6 +222,7 @@ def uses(
 ) -> list[NodeUsage]:
     pods_by_name = {pod["metadata"]["name"]: pod for pod in pods}
     metrics_by_name = {item["metadata"]["name"]: item for item in metrics}
+
     return [
         NodeUsage(
             node=node.index,

@@ -104,8 +104,10 @@ def _ask(url: str, form: str) -> list[_Series]:
     token = _account("token") if is_private or url.startswith("https:") else ""
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
     authority = _account("service-ca.crt") if is_private else ""  # which OpenShift adds
+
     address = f"{url.rstrip('/')}/api/v1/query_range"
     request = Fetch(address, "POST", headers, form.encode(), _SECONDS, _MAX_BYTES, authority)
+
     if not _at_once.acquire(timeout=_SECONDS):
         raise ClusterError("too many requests at the same time")
     try:

@@ -131,6 +131,7 @@ def _rocm(node: NodeStatus, text: str) -> Iterator[Gpu]:
         cards = json.JSONDecoder().raw_decode(text, begin.start())[0] if begin else {}
     except (ValueError, RecursionError):
         return
+
     for key, card in cards.items():
         index = re.fullmatch("card([0-9]{1,3})", key)
         if index and isinstance(card, dict):

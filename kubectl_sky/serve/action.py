@@ -60,15 +60,18 @@ def up(options: Options, ui: UI, connect: Connect | None = None) -> ServiceStatu
     prepared = plan(options, ui, connect)
     session = prepared.session
     replicas = plan_service(prepared)
+
     wanted = [objects.kind_of_known(item.object) for item in reversed(find_named(prepared))]
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
         live = get(session, kind, replicas.name)
         if live and (kind in wanted or _is_service(live)):
             raise _name_taken(live, prepared.facts.user)
+
     prepared = submit.check(prepared, ui)
     if options.dry_run != "none":
         submit.preview([prepared], ui)
         return None
+
     apply(session, prepared.decision, prepared.existing, ui)
     ui.note(f'service "{replicas.name}" created')
     return follow(session, replicas, options, ui)
@@ -124,6 +127,7 @@ def _name_taken(live: Json, user: User) -> NameTaken:
     kind = live["kind"]
     name = metadata["name"]
     namespace = metadata["namespace"]
+
     if not _is_service(live):
         message = f'{kind} "{name}" already exists in namespace "{namespace}"'
         return NameTaken(f"{message}, and is not part of a service", "choose another --name")
@@ -146,6 +150,7 @@ def find(session: Session, user: User | None, name: str) -> Json:
     items = (get(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
     existing = [item for item in items if item]
     live = next(filter(_is_service, existing), None)
+
     if live is None:
         message = f'service "{name}" not found in namespace "{session.namespace}"'
         hint = "run `kubectl sky serve status` to see your services"
@@ -153,6 +158,7 @@ def find(session: Session, user: User | None, name: str) -> Json:
             message += ": the Deployment of this name was not created by `serve up`"
         access.check_namespace(session, session.namespace, "an argument here")
         raise UnknownName(message, hint)
+
     if user and not user.owns(live["metadata"]):
         owner = live["metadata"]["labels"].get(names.USERNAME)
         raise UnknownName(f'service "{name}" belongs to {owner}', f"add --user {owner}")
@@ -289,18 +295,21 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
     limit = options.start_timeout
     if replicas.ray_config:  # KubeRay has no limit of its own
         limit = limit or replicas.deadline
+
     while True:
         current = status(session, find(session, None, name))
         if not options.follow or current.state in _DONE:
             return current
         if current.state is ServiceState.FAILED or (limit and monotonic() - started > limit):
             raise _list_failed(current)
+
         waiting = f"waiting for {current.wanted} replicas, {current.ready} ready"
         waiting += f": {current.reason}" if current.reason else ""
         if waiting != text and monotonic() - noted > (_NOTE_SECONDS if text else 2 * _POLL_SECONDS):
             text = waiting
             noted = monotonic()
             ui.note(waiting)
+
         try:
             sleep(_POLL_SECONDS)
         except KeyboardInterrupt:

@@ -31,6 +31,7 @@ def show(
     """
     replicas = _Replicas(session, deployment, options.follow, replica)
     ui.notes(() if options.follow else replicas.not_started())
+
     with Following(session, options) as following:
         parallel.run_daemon(following.add_all, replicas.sources())
         try:

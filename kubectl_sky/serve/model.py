@@ -188,6 +188,7 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
     pods = own_pods(deployment, objects.replica_sets, objects.pods)
     task = _as_task(deployment, pods)
     findings = _findings(objects, pods, task)
+
     replicas = tuple(
         Replica(
             number=node.index,
@@ -201,6 +202,7 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         )
         for node, pod in zip(task.nodes, pods, strict=True)
     )
+
     autoscaler = objects.autoscaler
     most = autoscaler["spec"]["maxReplicas"] if autoscaler else None
     failure = condition(deployment, "ReplicaFailure") or {}
@@ -210,6 +212,7 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
     else:
         state = _state(deployment, replicas)
         ready = deployment.get("status", {}).get("readyReplicas", 0)
+
     return ServiceStatus(
         name=metadata["name"],
         namespace=metadata["namespace"],
@@ -272,11 +275,13 @@ def _state(deployment: Object, replicas: Sequence[Replica]) -> ServiceState:
     total, updated, ready = (
         status.get(field, 0) for field in ("replicas", "updatedReplicas", "readyReplicas")
     )
+
     progress = "".join(
         item.get("reason", "")
         for item in status.get("conditions", ())
         if item["type"] == "Progressing"  # of any status: it is False when it is too late
     )
+
     if status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0):
         if progress == _TOO_LATE:
             return ServiceState.FAILED
@@ -296,6 +301,7 @@ def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
     labels = metadata.get("labels", {})
     annotations = metadata.get("annotations", {})
     name = metadata["name"]
+
     return TaskStatus(
         id=name,
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, name),
@@ -321,6 +327,7 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
         if not _is_ready(pod) and "deletionTimestamp" not in metadata:
             labels = metadata.get("labels", {}) | {names.NODE_IDX: str(number)}
             numbered.append({**pod, "metadata": metadata | {"labels": labels}})
+
     workload = dict(objects.deployment) | {"status": {}}  # its conditions are not a Job's
     snapshot = TaskSnapshot(
         task.id,
@@ -333,6 +340,7 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
         },
         task=replace(task, nodes=tuple(node for node in task.nodes if node.reason != TERMINATING)),
     )
+
     return [
         replace(item, then=item.then.replace("kubectl sky logs", "kubectl sky serve logs"))
         for item in (diagnose(snapshot, RULES) if numbered else ())

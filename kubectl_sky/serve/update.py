@@ -34,6 +34,7 @@ def update(options: Options, ui: UI, connect: Connect | None = None) -> ServiceS
     if _is_unchanged(prepared, live):
         ui.note(f'service "{replicas.name}" unchanged')
         return None if options.dry_run != "none" else action.follow(session, replicas, options, ui)
+
     current = _current(prepared, live)
     prepared = submit.check(prepared, ui)
     if options.dry_run == "server":
@@ -41,6 +42,7 @@ def update(options: Options, ui: UI, connect: Connect | None = None) -> ServiceS
     if options.dry_run != "none":
         ui.preview(prepared.shown)
         return None
+
     _send(prepared, live, current)
     _prune(session, live, prepared.decision.id)
     ui.note(f'service "{replicas.name}" updated')
@@ -55,6 +57,7 @@ def _is_unchanged(prepared: Prepared, live: Json) -> bool:
     session = prepared.session
     replicas = action.plan_service(prepared)
     same = submit.decided(prepared.options, task_file, session, prepared.facts)
+
     for item in (manifest.object for manifest in same.existing.manifests.own):
         kind = objects.kind_of_known(item)
         current = action.get(session, kind, item["metadata"]["name"])
@@ -64,6 +67,7 @@ def _is_unchanged(prepared: Prepared, live: Json) -> bool:
             item = _with_replicas(item, current)
         if foreign_fields(item, current):
             return False
+
     wanted = {manifest.object["kind"] for manifest in same.existing.manifests.own}
     unwanted = (kind for kind in action.OPTIONAL if kind.kind not in wanted)
     return all(action.get(session, kind, replicas.name) is None for kind in unwanted)
@@ -99,9 +103,11 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
     owner = owner_reference(live)
     manifests = prepared.existing.manifests
     admit(session, manifests.workload)
+
     versioned = [_with_owner(item.object, owner) for item in manifests.own if item not in named]
     existing = prepared.existing.shared or {}
     is_scaled = bool(action.plan_service(prepared).scaling)
+
     with shared_objects(session, manifests.shared, existing, False) as shared:
         applied = apply_all(session, [versioned], refuse_foreign)
         try:
@@ -119,6 +125,7 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
         except (SkyError, KeyboardInterrupt):
             _undo(session, live, prepared.decision.id, applied)
             raise
+
     wanted = {manifest.object["kind"] for manifest in named}
     for other in action.OPTIONAL:
         if other.kind in current and other.kind not in wanted:

@@ -98,6 +98,7 @@ class SkyApp(Workspace):
             "help": self.action_help,
             "quit": self.action_stop_app,
         }
+
         names = [name for name in COMMANDS if name.startswith(word.lower())]
         if len(names) == 1:
             actions[names[0]]()

@@ -344,12 +344,14 @@ class StopQuestion(ModalScreen[bool]):
             "namespace": task.namespace,
             "user": task.user,
         }
+
         lines = [
             Text.assemble((f"{key:<11}", "dim"), one_line(text)) for key, text in facts.items()
         ]
         question = Text("Stop this task and delete its objects, logs included?", "bold")
         answers = Text.assemble(("y", "bold"), " stop   ", ("n", "bold"), " cancel")
         texts = (question, Text(), *lines, Text(), answers)
+
         with Vertical(id="question"):
             yield Static(Text("\n").join(texts))
 

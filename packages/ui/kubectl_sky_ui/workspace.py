@@ -41,12 +41,14 @@ class Workspace(App[None]):
         self.all_users = all_users
         self.tasks: Sequence[TaskStatus] | None = None  # None: not read yet
         self.bug: Exception | None = None
+
         self._user = user
         self._by_key: dict[str, TaskStatus] = {}
         self._errors: dict[str, SkyError] = {}  # by what fails: connection, watch
         self._note = Text()
         self._note_until = 0.0
         self._feed: TaskFeed | None = None
+
         self._stopping = Event()
         self._stops: list[Future[object]] = []
         self._stop_error: SkyError | None = None  # not shown yet
@@ -91,9 +93,11 @@ class Workspace(App[None]):
         """Watch the tasks of the current scope, and forget those of the one before."""
         if self._feed:
             self._feed.stop.set()
+
         self.tasks = None
         self._by_key = {}
         self._errors.pop(_WATCH, None)
+
         user = None if self.all_users else self._user
         scope = Scope(self.namespace, user)
         self._feed = TaskFeed(

@@ -76,19 +76,23 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     name = request.namespace or request.user.namespace
     namespace = _get_namespace(session, name)
     owns_namespace = _check_namespace(request, name, namespace)
+
     local_queue = _find_served_queue(session)
     live = _list_objects(session, name, local_queue) if namespace else []
     _check_objects(request, name, live)
+
     own = {item["kind"]: item["spec"] for item in live if _is_of(item, user) and "spec" in item}
     current = own.get(kinds.RESOURCE_QUOTA.kind, {}).get("hard") or {}
     hard = model.quota(request.flags, current, owns_namespace)
     queue = own.get(kinds.LOCAL_QUEUE.kind, {}).get("clusterQueue", "")
     cluster_queue, notes = _choose_queue(session, request.cluster_queue, queue, local_queue)
+
     labels = (namespace or {"metadata": {}})["metadata"].get("labels") or {}
     served = rights.list_served(access.groups(session))
     roles = [item for item in live if item["kind"] == kinds.ROLE.kind and _is_of(item, user)]
     extras = rights.list_extras(roles, served) if request.extras is None else request.extras
     queue_version = local_queue.api_version if local_queue else ""
+
     account = Account(
         user,
         request.kind,
@@ -99,12 +103,14 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
         queue_version,
         request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline"),
     )
+
     items = [manifest.object for manifest in render(account, with_namespace=owns_namespace)]
     _check_others(request, items, live)
     existing = {_key(item): item for item in (*live, *filter(None, [namespace]))}
     if dry_run == "server" and not namespace:
         dry_run = "client"
         notes = (*notes, f'namespace "{name}" does not exist yet: its objects were not checked')
+
     changes = [_apply(session, item, existing.get(_key(item)), dry_run) for item in items]
     planned = set(map(_key, items))
     stale = [item for item in live if _is_of(item, user) and _key(item) not in planned]
@@ -179,12 +185,14 @@ def _check_namespace(request: Request, name: str, namespace: Json | None) -> boo
             " it can take over the cluster",
             "choose another namespace with --namespace",
         )
+
     if namespace is None:
         return True
     if namespace["metadata"].get("deletionTimestamp"):
         raise UserError(f'namespace "{name}" is being deleted', "wait until it is gone")
     if _is_of(namespace, request.user):
         return True
+
     if not request.namespace:
         raise UserError(
             f'namespace "{name}" already exists and was not created for user "{request.user.name}"',
@@ -210,6 +218,7 @@ def _check_objects(request: Request, namespace: str, live: Sequence[Json]) -> No
             " take their place",
             "choose another namespace, or install the controllers elsewhere with --for",
         )
+
     for item in live:
         kind = (item["metadata"].get("labels") or {}).get(names.ACCOUNT)
         if _is_of(item, request.user) and kind != request.kind:
@@ -228,6 +237,7 @@ def _check_others(request: Request, items: Iterable[Json], live: Sequence[Json])
         for item in others.values()
         if item["kind"] == quota and _is_account(item)
     ]
+
     for item in items:
         if _key(item) in others:
             raise UserError(
@@ -255,6 +265,7 @@ def _choose_queue(
         raise ClusterError("Kueue is not installed in the cluster", "omit --cluster-queue")
     if local_queue is None or requested == model.NONE:
         return "", ()
+
     if current and requested not in (None, current):
         raise UserError(
             f'LocalQueue uses ClusterQueue "{current}", which cannot change',
@@ -262,10 +273,12 @@ def _choose_queue(
         )
     if current:
         return current, ()
+
     try:
         items = access.list_kueue(session, kinds.CLUSTER_QUEUE)
     except (Forbidden, NotServed):
         return requested or "", ()
+
     existing = sorted(item["metadata"]["name"] for item in items)
     listed = ", ".join(existing[:12])
     if requested and requested not in existing:
@@ -281,6 +294,7 @@ def _apply(session: Session, item: Json, live: Json | None, dry_run: str) -> Cha
     if dry_run == "client":
         done = "configured" if live else "created"
         return Change(item, done)
+
     try:
         applied = objects.apply(
             session, item, manager=_MANAGER, force=False, dry_run=dry_run == "server"
@@ -290,6 +304,7 @@ def _apply(session: Session, item: Json, live: Json | None, dry_run: str) -> Cha
             f"{Change(item, '').name} was changed by somebody else: {error.what}",
             "undo that change with `kubectl edit`, or delete the object and try again",
         ) from None
+
     if live is None:
         return Change(item, "created")
     done = "unchanged" if _content(live) == _content(applied) else "configured"
@@ -366,21 +381,25 @@ def plan_removal(
     role = _get_role(session, name, namespace)
     where = role["metadata"]["namespace"]
     kind = role["metadata"]["labels"][names.ACCOUNT]
+
     live = _list_objects(session, where, _find_served_queue(session))
     own = [item for item in live if _is_of(item, user)]
     roles = [item for item in live if item["kind"] == kinds.ROLE.kind and _is_account(item)]
     others = tuple(model.name_of(item) for item in roles if not _is_of(item, user))
+
     home = _get_namespace(session, where)
     is_own = home is not None and _is_of(home, user)
     others = others if is_own else ()
     if home and is_own and not others and not keeps_namespace:
         own.append(home)
     deletes_namespace = home in own
+
     owner: User | None = user
     if kind == model.SERVICE_ACCOUNT:
         owner = owners.name_owner(f"system:serviceaccount:{where}:{user.name}")
     if kind == model.GROUP or deletes_namespace:  # the members of a group are not known
         owner = None
+
     tasks = find.list_tasks(session, Scope(where, owner))
     volumes = objects.list_all(session, kinds.PVC, where) if deletes_namespace else []
     return Removal(

@@ -109,6 +109,7 @@ def quota(flags: QuotaFlags, current: Mapping[str, str], owns_namespace: bool) -
     """
     gpus = [f"requests.{resource}" for resource in ACCELERATORS]
     hard = dict(current)
+
     for flag, limited, value, parse in (
         ("--cpus", [CPUS], flags.cpus, lambda text: {CPUS: quantity.cpus(text)}),
         ("--memory", [MEMORY], flags.memory, lambda text: {MEMORY: quantity.memory(text)}),
@@ -122,6 +123,7 @@ def quota(flags: QuotaFlags, current: Mapping[str, str], owns_namespace: bool) -
         except (ValueError, FieldError) as error:
             raise UserError(f"{flag} {value}: {error}") from None
         hard = {name: size for name, size in hard.items() if name not in limited} | limits
+
     has_limits = hard.items() - _NO_PORTS.items()
     return _NO_PORTS | hard if has_limits or owns_namespace else {}
 
@@ -193,12 +195,14 @@ def account(
 ) -> User:
     metadata: Object = role["metadata"] if role else {}
     user = name_of(role) if role else ""
+
     uses = []
     for quota in quotas:
         used = amounts((quota.get("status") or {}).get("used"))
         for name, limit in sorted(amounts((quota.get("spec") or {}).get("hard")).items()):
             size = show(name, used[name]) if name in used else "0"
             uses.append(Quota(str(quota["metadata"]["name"]), name, size, show(name, limit)))
+
     return User(
         user=user,
         kind=str((metadata.get("labels") or {}).get(names.ACCOUNT, "")),
