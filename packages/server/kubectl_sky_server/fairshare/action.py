@@ -34,6 +34,7 @@ class FairShareClass(Struct, frozen=True):
         base = state.base if state else None
         count = state.count if state else None
         running = len(state.running) if state else None
+
         return cls(
             name=item["metadata"]["name"],
             queue=annotations.get(QUEUE, ""),

@@ -99,6 +99,7 @@ class FairShare(Controller[str]):
         errors: list[ClusterError] = []
         for item in self._journal.unfinished():
             self._try(partial(self._journal.finish, item), errors)
+
         decision = self._decide()
         for item in decision.deletions:
             _LOG.info("%s: deleted, as nothing uses it", item["metadata"]["name"])
@@ -108,11 +109,13 @@ class FairShare(Controller[str]):
                 break
             _LOG.info("%s: value %s", change.name, change.manifest["value"])
             self._try(partial(self._journal.apply, change), errors)
+
         if decision.deletions or decision.changes:
             self.did("changed priorities")
         self._send_events(decision.remarks)
         if errors:
             raise errors[0]
+
         if decision.next_recovery is None:
             return _RESYNC_SECONDS
         return max(0.0, decision.next_recovery - self._clock())
@@ -150,10 +153,12 @@ class FairShare(Controller[str]):
         name = f"{metadata['name'][:200].rstrip('-.')}.{sha256(text.encode()).hexdigest()[:16]}"
         if name in self._sent:
             return False
+
         now = datetime.fromtimestamp(self._clock(), UTC)
         event = events.event(remark.about, "Warning", remark.reason, remark.message, now)
         event["metadata"] = {"name": name, "namespace": event["metadata"]["namespace"]}
         event["source"] = {"component": f"{names.MANAGER}-fairshare"}
+
         try:
             objects.create(self._session, event)
         except Conflict:  # a previous process sent it
@@ -162,6 +167,7 @@ class FairShare(Controller[str]):
             _LOG.warning(
                 "%s: %s: %s (no Event: %s)", metadata["name"], remark.reason, remark.message, error
             )
+
         if len(self._sent) >= _MAX_SENT:
             self._sent.clear()
         self._sent.add(name)

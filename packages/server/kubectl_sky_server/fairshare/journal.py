@@ -96,6 +96,7 @@ class Journal:
             _LOG.warning("deleting the invalid ConfigMap %s", item["metadata"]["name"])
             objects.delete_by_uid(self._session, kinds.CONFIG_MAP, item["metadata"])
             return
+
         for _ in range(_MAX_STEPS):
             existing = _get(self._session, kinds.PRIORITY_CLASS, name)
             if existing is None:

@@ -133,6 +133,7 @@ def decide(
     for group in groups:
         by_class[group.priority_class].append(group)
     by_class.pop("", None)
+
     for item in classes:
         used = by_class.pop(item["metadata"]["name"], [])
         managed = _find_managed(item, policies)
@@ -143,6 +144,7 @@ def decide(
         elif any(_match_owner(group, policies) for group in used):
             message = Notice(f"not changed: it lacks the label {LABEL}={OWNED} and its annotations")
             decision.remarks.append(Remark(_about(item), "NotManaged", message))
+
     for name, used in by_class.items():
         _create(decision, name, policies, used, now, created)
     return decision
@@ -174,19 +176,23 @@ def _update(
     stored = State.read(item)
     groups = _count(decision, managed, used)
     owned = managed.owner is not None
+
     if stored is None and owned:
         decision.remarks.append(Remark(_about(item), "FairShareReset", _RESET))
     base = policy.base if owned or stored is None else stored.base
     if stored is None and not owned:
         base = item["value"]
+
     state = stored or State.adopt(base, groups, now)
     state = replace(state, base=base).recover(policy, now).observe(groups, policy, now)
+
     written = (item["metadata"].get("annotations") or {}).get(VALUE)
     if written and written != str(item["value"]):
         message = Notice(
             f"value was set to {item['value']} by another client; the value was restored"
         )
         decision.remarks.append(Remark(_about(item), "PriorityClassEdited", message))
+
     marker = OWNED if owned else LISTED
     decision.add(_manifest(item, marker, managed.queue, state, policy), item, state, policy)
     return state
@@ -224,6 +230,7 @@ def _create(
             message = f'not created: queue "{group.queue}" has {MAX_CLASSES:,} PriorityClasses'
             decision.remarks.append(Remark(_about_group(group), "TooManyClasses", Notice(message)))
             return
+
         if owner:
             policy = policies[group.queue]
             groups = _count(decision, _Managed(group.queue, owner, policy), used)

@@ -105,6 +105,7 @@ class State(Struct, frozen=True):
         existing = {group.id: group for group in groups}
         active = {id_ for id_, group in existing.items() if group.phase in _ACTIVE}
         known = self.running.union(self.counted)
+
         started = active - known
         missed = {
             id_
@@ -113,12 +114,14 @@ class State(Struct, frozen=True):
         }
         finished = (self.running - active) | missed
         remembered = [*self.counted, *sorted(finished.difference(self.counted))]
+
         state = replace(
             self,
             count=min(self.count + len(finished), _MAX_COUNT),
             running=(self.running & active) | started,
             counted=tuple(id_ for id_ in remembered if id_ in existing),
         )
+
         if started or finished:
             state = replace(state, since=policy.restart(self.count, self.since, now))
         return state._bound(existing)
@@ -160,6 +163,7 @@ class State(Struct, frozen=True):
             return None
         if not 0 <= count <= _MAX_COUNT or not -(2**31) <= base <= 2**31 - 1:
             return None
+
         return cls(
             base,
             count,

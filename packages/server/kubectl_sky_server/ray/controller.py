@@ -59,11 +59,13 @@ class RayController(Controller[Key]):
         if event.kind == RAY_SERVICE:
             key = Key(metadata["namespace"], metadata["labels"][names.RAY_SERVE_GRAPH])
             return (key, 0.0) if key in self._graphs else None
+
         key = Key(metadata["namespace"], metadata["name"])
         graph = self._graphs.get(key)
         if event.type == Change.DELETED or metadata.get("deletionTimestamp"):
             self._graphs.pop(key, None)
             return None
+
         if graph is None or graph.manifest["metadata"]["uid"] != metadata["uid"]:
             self._graphs[key] = _Graph(event.object, State.of(event.object))
         elif graph.manifest["metadata"]["generation"] != metadata["generation"]:

@@ -62,6 +62,7 @@ def download(source: Source, trusted_hosts: Collection[str] = ()) -> Answer:
     url = check_url(source.url, trusted_hosts)
     if source.token and not _TOKEN.match(source.token):
         raise DownloadFailed("InvalidToken", "the token has spaces or control characters")
+
     is_trusted = _is_trusted(url, trusted_hosts)
     request = Fetch(
         url.geturl(),
@@ -71,12 +72,14 @@ def download(source: Source, trusted_hosts: Collection[str] = ()) -> Answer:
         authority=source.authority,
         allows=lambda address: is_trusted or is_public_or_private(address),
     )
+
     try:
         answer = web.fetch(request)
     except FetchFailed as error:
         verb = {"ConnectionFailed": "reach", "TLSFailed": "verify"}.get(error.reason)
         why = f"cannot {verb} {url.hostname}: {error.what}" if verb else error.what
         raise DownloadFailed(error.reason, why) from None
+
     if answer.status == 304 and source.etag:
         return Answer(None, source.etag)
     _check(answer)
@@ -110,6 +113,7 @@ def check_url(text: str, trusted_hosts: Collection[str]) -> SplitResult:
         raise DownloadFailed("InvalidURL", "spec.source.url is not a URL")
     if url.username is not None or url.password is not None:
         raise DownloadFailed("InvalidURL", "spec.source.url has a user: use spec.source.token")
+
     trusted = _is_trusted(url, trusted_hosts)
     if url.scheme != "https" and not (trusted and url.scheme == "http"):
         rule = "http only for hosts in the setting ray_graphs.trusted_hosts"
@@ -167,6 +171,7 @@ def _check(answer: web.Answer) -> None:
         raise DownloadFailed(reason, f"HTTP {status}")
     if headers.get("Content-Encoding", "identity").lower() != "identity":
         raise DownloadFailed("UnexpectedEncoding", "the answer is compressed")
+
     length = headers.get("Content-Length", "")
     if not length and headers.get("Transfer-Encoding", "").lower() != "chunked":
         why = "neither Content-Length nor chunked: a truncated graph would look complete"

@@ -133,12 +133,14 @@ def _decode(data: bytes) -> proto.RayGraph:
         raise InvalidGraph("InvalidProtobuf", ["the graph is empty"])
     if len(data) > MAX_BYTES:
         raise InvalidGraph("InvalidGraph", [f"the graph has more than {MAX_BYTES} bytes"])
+
     message = proto.RayGraph()
     try:
         message.ParseFromString(data)
     except DecodeError:
         why = f"{len(data)} bytes are not a complete RayGraph message"
         raise InvalidGraph("InvalidProtobuf", [why]) from None
+
     if message.schema_version != SCHEMA_VERSION:
         version = message.schema_version or "not set"
         supported = f"this controller supports {SCHEMA_VERSION}"
@@ -269,6 +271,7 @@ def _application_problems(application: proto.Application) -> Iterator[str]:
 def _edge_problems(message: proto.RayGraph) -> Iterator[str]:
     known = {deployment.name for deployment in message.deployments}
     arguments = {item.name: _object(item.arguments_json) or {} for item in message.deployments}
+
     for edge in message.edges:
         label = f"edge {_quote(edge.caller)} -> {_quote(edge.callee)}"
         for name in sorted({edge.caller, edge.callee} - known):
@@ -277,6 +280,7 @@ def _edge_problems(message: proto.RayGraph) -> Iterator[str]:
             yield f"{label}: argument {_quote(edge.argument)} is not a Python identifier"
         if edge.argument in arguments.get(edge.caller, ()):
             yield f"{label}: argument {_quote(edge.argument)} is also in arguments_json"
+
     targets: dict[tuple[str, str], list[str]] = {}
     for edge in message.edges:
         targets.setdefault((edge.caller, edge.argument), []).append(edge.callee)
@@ -345,10 +349,12 @@ def _graph(message: proto.RayGraph, members: Sequence[Sequence[str]]) -> Graph:
     handles: dict[str, list[tuple[str, str]]] = {}
     for edge in message.edges:
         handles.setdefault(edge.caller, []).append((edge.argument, edge.callee))
+
     deployments = {
         item.name: _deployment(item, tuple(sorted(handles.get(item.name, ()))))
         for item in message.deployments
     }
+
     return Graph(
         message.revision,
         tuple(

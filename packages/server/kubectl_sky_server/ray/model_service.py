@@ -72,11 +72,13 @@ def ray_service(graph: Json, config: str) -> Json:
     if len(name) > MAX_NAME or "." in name or not name[0].isalpha():
         rule = f"at most {MAX_NAME} characters, a letter first and no dots"
         raise InvalidTemplate(f'"{name}" is not a valid name of a RayService: use {rule}')
+
     spec = _without_nulls(copy.deepcopy(template.get("spec") or {}))
     if _CONFIG in spec:
         raise InvalidTemplate(f"spec.rayService.spec.{_CONFIG} comes from the graph: remove it")
     for position, pod in _pod_specs(spec):
         _mount_builder(pod, position, _builder_name(name))
+
     manifest = {
         "apiVersion": RAY_SERVICE.api_version,
         "kind": RAY_SERVICE.kind,
@@ -137,8 +139,10 @@ def classify(before: Json, after: Json) -> list[Change]:
     )
     used = tuple(f"spec.{key}" for key in changed if key not in _UNUSED)
     unused = tuple(f"spec.{key}" for key in changed if key in _UNUSED)
+
     strategy = str((new.get("upgradeStrategy") or {}).get("type") or "NewCluster")
     changes = _cluster_changes(old.get(_CLUSTER) or {}, new.get(_CLUSTER) or {}, strategy)
+
     if used:
         waits = any(change.effect == Effect.NEW_CLUSTER for change in changes)
         note = "on the new RayCluster" if waits and f"spec.{_CONFIG}" in used else ""
@@ -163,14 +167,17 @@ def _cluster_changes(old: Json, new: Json, strategy: str) -> list[Change]:
         return []
     if bool(old.get("suspend")) != bool(new.get("suspend")):
         return [Change(Effect.IN_PLACE, fields, "with suspend, KubeRay updates the RayCluster")]
+
     before = _select_hashed(old)
     after = _select_hashed(new)
     if before == after:
         return [Change(Effect.IGNORED, fields, "until KubeRay creates a RayCluster")]
+
     groups = len(before["workerGroupSpecs"])
     cut = after | {"workerGroupSpecs": after["workerGroupSpecs"][:groups]}
     if before == cut:
         return [Change(Effect.IN_PLACE, fields, "adds worker groups")]
+
     if strategy != "NewCluster":
         note = f"upgradeStrategy {strategy}: delete the RayCluster to apply it"
         return [Change(Effect.IGNORED, fields, note)]

@@ -81,10 +81,12 @@ def ready(service: Json) -> Condition:
 def summary(service: Json) -> Json:
     status = service.get("status") or {}
     active, pending = (status.get(f"{name}ServiceStatus") or {} for name in ("active", "pending"))
+
     applications = {
         name: str(item.get("status") or "")
         for name, item in sorted((active.get("applicationStatuses") or {}).items())
     }
+
     conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or []}
     state = "Running" if conditions.get("Ready") == "True" else "NotReady"
     fields = {

@@ -68,6 +68,7 @@ class Reconciler(Struct, frozen=True):
             state.source = graph["spec"]["source"]
             state.etag = ""
             state.next_download = 0.0
+
         conditions: list[Condition] = []
         failed = False
         if monotonic() >= state.next_download:
@@ -75,12 +76,14 @@ class Reconciler(Struct, frozen=True):
             failed = any(condition.status is False for condition in conditions)
             state.failures = state.failures + 1 if failed else 0
             state.next_download = monotonic() + self._pause(graph, state)
+
         fields: Json = {"observedRevision": state.revision, "digest": state.digest}
         applied, live = self._apply(graph, state)
         absent = Condition("Ready", False, "NoRayService", "no RayService has been applied")
         conditions += [*applied, status.ready(live) if live else absent]
         fields |= {"rayService": status.summary(live)} if live else {}
         self._report(graph, state, conditions, fields)
+
         pause = max(1.0, state.next_download - monotonic())
         failed = any(condition.status is False for condition in applied)
         return min(pause, _MAX_BACKOFF_SECONDS / 10) if failed else pause
@@ -123,12 +126,14 @@ class Reconciler(Struct, frozen=True):
         """Return the value of a Secret reference, empty for none. Raises DownloadFailed."""
         if not reference:
             return b""
+
         name = reference["name"]
         key = reference.get("key") or default_key
         try:
             item = objects.get(self.session, SECRET, name, graph["metadata"]["namespace"])
         except NotFound:
             raise DownloadFailed("SecretNotFound", f'Secret "{name}" not found') from None
+
         value = (item.get("data") or {}).get(key)
         if not value:
             raise DownloadFailed("SecretNotFound", f'Secret "{name}" has no key "{key}"')
@@ -142,6 +147,7 @@ class Reconciler(Struct, frozen=True):
         name = graph["metadata"]["name"]
         namespace = graph["metadata"]["namespace"]
         live: Json | None = None
+
         try:
             live = self._get(RAY_SERVICE, name, namespace)
             if not state.config:
@@ -163,17 +169,20 @@ class Reconciler(Struct, frozen=True):
         if live and not service.is_controlled_by(live, graph):
             why = f'RayService "{name}" exists and belongs to no or another RayServeGraph'
             return Condition("Applied", False, "NotControlled", why), live
+
         if live is None:
             self._patch_status(graph, [], dry_run=True)
         if not state.has_builder:
             self._apply_builder(graph)
             state.has_builder = True
+
         differences = service.differences(desired, live) if live else []
         if live and (not differences or tuple(differences) == state.lasting):
             kept = _last(state, "Applied")
             is_same = kept and kept[0].status is True
             condition = kept[0] if is_same else Condition("Applied", True, "Applied")
             return condition, live
+
         message = self._announce(graph, desired, live, differences)
         applied = objects.apply(self.session, desired)
         state.lasting = tuple(service.differences(desired, applied))
