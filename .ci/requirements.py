@@ -8,4 +8,4 @@ for path in sys.argv[1:]:
     project = tomllib.loads(Path(path).read_text())["project"]
     for requirement in project["dependencies"]:
         if not requirement.startswith("kubectl-sky"):
-            print(requirement)
+            sys.stdout.write(f"{requirement}\n")

@@ -17,6 +17,7 @@ COMMIT = re.compile(r"`([0-9a-f]{7})`")
 CHECKED_FOLDERS = {"schemas", "templates"} | {
     f"kubectl_sky/{folder}" for folder in ("cli", "plan", "spec", "workloads")
 }
+FOLDERS = ("docs", "examples", "kubectl_sky", "packages", "schemas", "templates", "tests")
 MODULES = ROOT / "tests" / "cluster" / "modules"
 
 
@@ -31,8 +32,7 @@ def paths_in(text: str) -> set[str]:
     return {
         word
         for word in words
-        if re.fullmatch(r"(docs|examples|kubectl_sky|packages|schemas|templates|tests)/[\w./-]+", word)
-        and not PLACEHOLDER.search(word)
+        if re.fullmatch(rf"({'|'.join(FOLDERS)})/[\w./-]+", word) and not PLACEHOLDER.search(word)
     }
 
 
