@@ -89,7 +89,7 @@ def archives() -> tuple[Path, ...]:
     return tuple(folder / f"{name}.tar" for name in ("busybox", "rclone", "python", "mpi"))
 
 
-def ours(folder: Path, names: Iterable[str], wheel: Path) -> Path:
+def ours(folder: Path, names: Iterable[str], wheels: Iterable[Path]) -> Path:
     """Make the image of the Containerfile over Debian's root: no builder of images is needed."""
     _unpacked(next(path for path in archives() if path.stem == "python"), folder / "root")
     environment = folder / "ours" / "opt/kubectl-sky"
@@ -103,7 +103,7 @@ def ours(folder: Path, names: Iterable[str], wheel: Path) -> Path:
     program.chmod(0o755)
     target = environment / "lib/python3.13/site-packages"
     _pip(target, "--require-hashes", "--requirement", _ROOT / ".ci/lock/image.txt")
-    _pip(target, "--no-deps", wheel)
+    _pip(target, "--no-deps", *wheels)
     text = (_ROOT / "packages/server/Containerfile").read_text()
     entry = json.loads(re.findall(r"^ENTRYPOINT (.*)", text, re.M)[-1])
     user = re.findall(r"^USER (.*)", text, re.M)[-1]

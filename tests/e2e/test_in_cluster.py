@@ -21,7 +21,7 @@ from tests.e2e.support import pod_of
 from tests.e2e.test_server_install import built
 from tests.polling import eventually
 from tests.ports import free_port
-from tests.wheel import build
+from tests.wheel import ROOT, build
 
 pytestmark = [
     pytest.mark.timeout(400),  # the first one makes the image
@@ -49,8 +49,11 @@ STAGES = "name: chain\n" + "".join(
 def image(real_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The image of this checkout, imported into the cluster."""
     folder = tmp_path_factory.mktemp("image")
-    wheel = build("wheel", tmp_path_factory.mktemp("wheel"))
-    images.load(real_cluster, images.ours(folder, (IMAGE, UPGRADE), wheel))
+    wheels = [
+        build("wheel", tmp_path_factory.mktemp("wheel"), source)
+        for source in (ROOT, ROOT / "packages" / "server")
+    ]
+    images.load(real_cluster, images.ours(folder, (IMAGE, UPGRADE), wheels))
     return IMAGE
 
 
