@@ -21,7 +21,7 @@ from tests.e2e.support import pod_of
 from tests.e2e.test_server_install import built
 from tests.polling import eventually
 from tests.ports import free_port
-from tests.wheel import ROOT, build
+from tests.wheel import build
 
 pytestmark = [
     pytest.mark.timeout(400),  # the first one makes the image
