@@ -99,20 +99,20 @@ _cluster: venv
 
 # Each is made again after a change of a pyproject.toml.
 $(ALL): pyproject.toml $(PACKAGES:=/pyproject.toml)
-	$(call install,330,'.[practice]' --group dev)
+	$(call install,330,$(PACKAGES:%=--editable %) --editable . --group dev)
 
 $(TESTING): pyproject.toml $(PACKAGES:=/pyproject.toml)
-	$(call install,85,'.[practice]' --group test)
+	$(call install,85,$(PACKAGES:%=--editable %) --editable . --group test)
 
-$(LIGHT): pyproject.toml $(PACKAGES:=/pyproject.toml)
-	$(call install,25,'.[practice]')
+$(LIGHT): pyproject.toml packages/practice/pyproject.toml
+	$(call install,25,--editable packages/practice --editable .)
 
 define install
 @$(if $(PYTHON),:,echo 'Python 3.11 or newer is needed, and none is on PATH' >&2; exit 1)
 @$(HEADING) 'install into .venv: about $(1) MB of packages, unless pip has them in its cache'
 @[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
 @$(BIN)/python -m pip install --upgrade 'pip>=25.1' # knows --group
-@$(BIN)/python -m pip install --no-compile $(PACKAGES:%=--editable %) --editable $(2)
+@$(BIN)/python -m pip install --no-compile $(2)
 @touch $@
 endef
 
