@@ -162,3 +162,8 @@ def test_import_does_not_load_typed_models() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_version_with_slash_at_its_end_is_served(session: Session) -> None:
+    """As some clients ask for it."""
+    assert session.send("GET", "/version/").body == session.send("GET", "/version").body
