@@ -101,6 +101,7 @@ class Submitter:
         environ = {"KUBECTL_SKY_CONFIG_HOME": str(self.folder)}
         overrides = Overrides(**({"task_id": ID} | flags))
         source = Source(str(file), overrides, environ, io.BytesIO())
+
         options = submit.Options(
             source,
             Connection(),

@@ -141,6 +141,7 @@ def test_controller_resumes_what_waits_for_task_or_pipeline(
     send("name: report\nrun: 'true'\n", task_id="report01", after="chain")
     loop = Loop(TasksController(api.session()), api.session(), "default")
     loop.start()
+
     try:
         assert job(api)["spec"]["suspend"] is True
         end(api)

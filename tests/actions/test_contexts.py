@@ -30,6 +30,7 @@ def contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ],
         "current-context": "dead",
     }
+
     (tmp_path / "config").write_text(json.dumps(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
 

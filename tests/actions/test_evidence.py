@@ -26,6 +26,7 @@ def test_recorded_pod_of_stopped_node_is_not_the_first_failure(
     jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"
     (after,) = status.tasks(jobs, [second])
     recorder = EvidenceRecorder(session)
+
     for task, existing, reasons in (
         (before, pods, ["PodDeleted", "Error"]),
         (after, [second], ["Error", "Stopped"]),

@@ -106,6 +106,7 @@ def prepare(api: FakeCluster, folder: Path) -> None:
     metadata = {"name": pod, "labels": {"task-id": ID}}
     api.put({"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata, **usage})
     api.put({"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "gold"}})
+
     (deployment,) = (
         item.object
         for item in install.controllers(controllers_install(Flags("default"), ("tasks",)))
@@ -179,9 +180,11 @@ def test_command_output_matches_format(run: Callable[..., str], command: str) ->
         document.pop("since", None)  # of usage: it goes on between two calls
     assert documents == (data["items"] if command.endswith("render") else [data])
     assert texts.get("jsonpath=…", "").strip() == ""
+
     header, *rows = texts.get("custom-columns=…", "KIND   NONE\n").splitlines()
     assert re.fullmatch("KIND +NONE", header)
     assert all(row.endswith("   <none>") for row in rows)
+
     kind = "" if command == "auth whoami" else r"\w+/"
     assert re.fullmatch(rf"{kind}[\w-]+\n", texts.get("name", "task/x\n"))
     assert re.match(r"[A-Z]+  ", texts.get("wide", "ID  "))

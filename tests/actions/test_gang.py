@@ -253,6 +253,7 @@ def put_queue(api: FakeCluster) -> None:
     quota = [{"name": "cpu", "nominalQuota": "100"}, {"name": "memory", "nominalQuota": "1Ti"}]
     flavors = [{"name": name, "resources": quota} for name in ("racks", "plain")]
     group = {"coveredResources": ["cpu", "memory"], "flavors": flavors}
+
     for kind, spec in (
         (kinds.TOPOLOGY, {"levels": levels}),
         (kinds.RESOURCE_FLAVOR, {"topologyName": "racks"}),
@@ -263,6 +264,7 @@ def put_queue(api: FakeCluster) -> None:
         metadata = {"name": "racks"}
         item = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
         api.put({**item, "spec": spec})
+
     api.kinds |= {kinds.QUEUE_PRIORITY, kinds.QUEUED_WORKLOAD}
 
 

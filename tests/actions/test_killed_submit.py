@@ -54,6 +54,7 @@ def test_submit_killed_after_any_write_is_shown_completed_and_stopped(
         for number in range(1, WRITES):
             api.after(verb, lambda: states.append(api.saved()), number)
     assert run(*submit)[0] == 0
+
     complete = api.names()
     workloads = [name for name in complete if name.startswith(f"{workload.kind.plural} ")]
     counts = set()

@@ -105,8 +105,10 @@ def test_logs_of_pending_node_print_reason_and_time_out(
         err
         == "node-0 has not started: 1/1 cluster nodes have insufficient cpu: a node requests 0\n"
     )
+
     code, _, err = run("logs", ID, "-f", "--wait-timeout", "0.2")
     assert code == 1
+
     cause = "1/1 cluster nodes have insufficient cpu: a node requests 0"
     assert f"slow: pending: {cause}" in err
     assert f"error: task {ID} did not start in time: {cause}" in err

@@ -91,10 +91,12 @@ def test_command_outage_before_any_request_but_the_first_has_the_same_result(
     before, words = COMMANDS[command]
     if before:
         assert run(*before.split())[0] == 0
+
     start = api.saved()
     server.answers = 0
     code, _, err = run(*words.split())
     assert code == 0, err
+
     expected = api.names()
     count = server.answers
     server.loses_answer = loses_answer

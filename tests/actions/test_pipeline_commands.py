@@ -33,6 +33,7 @@ def test_pipeline_is_accepted_by_list_status_logs_wait_and_stop(
     assert run("logs", "renamed")[:2] == run("logs", ID, "-f")[:2] == (0, "one\ntwo\n")
     assert run("logs", first.split()[0])[1] == "one\n"
     assert run("wait", ID[:5])[1] == f"pipeline/{ID} (renamed) completed\n"
+
     document = json.loads(run("wait", ID, "-o", "json")[1])
     assert [pipeline["status"] for pipeline in document["pipelines"]] == ["completed"]
     assert len(document["tasks"]) == 2

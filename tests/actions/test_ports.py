@@ -22,6 +22,7 @@ def test_ports_of_nodeport_are_shown_with_address_outside_cluster(
     send(TASK, expose="nodeport")
     spec = api.get(kinds.SERVICE, SERVICE)["spec"]
     assert [port["port"] for port in spec["ports"]] == [80, 8000, 8001]
+
     ports = [port | {"nodePort": 30_000 + port["port"]} for port in spec["ports"]]
     api.change(kinds.SERVICE, SERVICE, spec=spec | {"ports": ports, "clusterIP": "10.0.0.9"})
     address = {"type": "InternalIP", "address": "10.1.0.5"}
@@ -32,8 +33,10 @@ def test_ports_of_nodeport_are_shown_with_address_outside_cluster(
     api.change(kinds.POD, pod, status=api.get(kinds.POD, pod)["status"] | ready)
     code, out, err = run("status", "quick", "--ports")
     assert (code, err) == (0, f"on this machine: kubectl sky port-forward {ID} 80 8000 8001\n")
+
     header, *rows = out.splitlines()
     assert header.split() == ["PORT", "ENDPOINT", "OUTSIDE", "POD-READY"]
+
     for row, port in zip(rows, ports, strict=True):
         number, endpoint, outside, is_ready = row.split()
         assert (number, is_ready) == (str(port["port"]), "yes")

@@ -55,6 +55,7 @@ def test_settings_problems_are_reported_with_positions() -> None:
         'settings.yaml:3:29: priority_classes."1..2..3": expected a priority such as 500,'
         " or a range such as 500..1000",
     ]
+
     assert wrong(b"- image") == [
         'settings.yaml:1:1: expected fields such as "image: …", got a list'
     ]

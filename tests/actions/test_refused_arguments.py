@@ -152,6 +152,7 @@ def test_nodes_and_containers_that_a_task_lacks_are_refused(
     code, _, err = run("exec", ID, "--all-ranks", "-i", "--", "true")
     assert (code, "--all-ranks cannot be combined with" in err) == (2, True)
     assert run("exec", "absent01", "--", "true")[0] == 2
+
     api.finish(f"task-{ID}")
     for arguments, message in (
         (("exec", ID, "--", "true"), f"node-0 of task {ID} has ended"),

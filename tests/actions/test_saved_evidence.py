@@ -46,9 +46,11 @@ def test_wait_failed_task_saves_evidence_and_deletes_old_files(
     assert run("wait", ID)[0] == 4
     assert len(list(folder.iterdir())) == 100
     assert not list(folder.glob("older00*"))
+
     (file,) = folder.glob(f"{ID}-*.json")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "hidden-value" not in file.read_text()
+
     (death,) = json.loads(file.read_text())["deaths"]
     assert (death["rank"], death["exit_code"], len(death["lines"])) == (0, 9, 50)
     assert run("status", "older100")[0] == 2
@@ -61,17 +63,21 @@ def test_commands_on_deleted_pod_or_task_show_saved_evidence(
     assert run("wait", ID)[0] == 4
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert "evidence" not in json.loads(run("status", ID, "-o", "json")[1])["metadata"]
+
     api.remove(kinds.POD, f"{JOB}-0")
     status = run("status", ID)[1]
     assert FIRST in status
     assert "\n  the cause \n" in status
     assert "\x1b" not in status
+
     (death,) = json.loads(run("status", ID, "-o", "json")[1])["metadata"]["evidence"]
     assert death["lines"][-2:] == ["59", "the cause \x1b[2J"]
+
     logs = run("logs", ID)[2]
     assert "last lines of its deleted pod" in logs
     assert "\n  the cause " in logs
     assert run("stop", ID)[0] == 0
+
     for command in (("status", ID), ("status", "dying"), ("logs", ID[:6]), ("doctor", ID[:6])):
         code, _, err = run(*command)
         assert (code, FIRST in err) == (2, True), err

@@ -46,10 +46,12 @@ def test_secret_values_appear_only_in_the_secret(run: Run, api: FakeCluster) -> 
         assert command[0] != "render" or "REDACTED" in out or "UkVEQUNURUQ=" in out
     secret = api.get(kinds.SECRET, f"hidden-{ID}")
     assert secret["data"]["TOKEN"] == forms(VALUE)[1]
+
     printed += [json.dumps(secret["metadata"])]
     printed += [json.dumps(item) for item in api.saved().values() if item["kind"] != "Secret"]
     changed = run("submit", "task.yaml", "--id", ID, "--secret", "TOKEN=x", "--secret", "OTHER=y")
     assert (changed[0], "data.TOKEN" in changed[2]) == (2, True)
+
     printed += changed[1:]
     for text in printed:
         for form in (*forms(VALUE), *forms(VALUE[:6])):
@@ -71,6 +73,7 @@ def test_managed_secret_that_is_missing_or_lacks_its_key_is_refused(
     assert 'managed_secrets.NAMED: Secret "named" not found in namespace' in err
     assert "kubectl create secret generic key.pem --namespace" in err
     assert 'Secret "hf-token" not found' not in err
+
     put_secret(api, "named", "NAMED")
     put_secret(api, "key.pem", "key.pem")
     put_secret(api, "hf-token", "a", "b")
@@ -78,6 +81,7 @@ def test_managed_secret_that_is_missing_or_lacks_its_key_is_refused(
     assert code == 2
     assert 'secrets.HF_TOKEN: Secret "hf-token" has no key "HF_TOKEN"; its keys: a, b' in err
     assert "s3cr3t" not in err
+
     put_secret(api, "hf-token", "HF_TOKEN")
     assert run("submit", "task.yaml", "--id", ID, "--detach")[0] == 0
     assert f"secrets kept-{ID}" not in api.names()
@@ -90,9 +94,11 @@ def test_login_of_registry_becomes_pull_secret_of_the_task(run: Run, api: FakeCl
     submit = ("submit", "task.yaml", "--id", ID, "--detach", *flags)
     code, out, err = run(*submit)
     assert (code, "s3cr3t" in out + err) == (0, False)
+
     name = f"private-{ID}-registry"
     pod = api.get(kinds.JOB, f"private-{ID}")["spec"]["template"]["spec"]
     assert pod["imagePullSecrets"] == [{"name": name}]
+
     secret = api.get(kinds.SECRET, name)
     assert secret["type"] == "kubernetes.io/dockerconfigjson"
     assert secret["metadata"]["ownerReferences"][0]["kind"] == "Job"

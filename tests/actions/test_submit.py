@@ -148,6 +148,7 @@ def test_submit_after_kill_creates_only_missing_objects(api: FakeCluster, send: 
         f"patch services train-{ID}",
     ]
     assert api.get(kinds.JOB, f"train-{ID}-node-0") == existing
+
     owners = api.get(kinds.SERVICE, f"train-{ID}")["metadata"]["ownerReferences"]
     assert {owner["uid"] for owner in owners} == {
         item["metadata"]["uid"] for item in ui.results[-1].workloads

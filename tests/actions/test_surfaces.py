@@ -377,11 +377,13 @@ def test_surfaces_pod_deleted_after_recorded_failure_keep_cause(surfaces: New) -
     shown.change("fail", 1)
     shown.change("complete", 0)
     assert shown.run("wait", ID)[0] == 4, "it records the cause"
+
     shown.change("delete pod", 1)
     notes = {surface: task["metadata"]["note"] for surface, task in shown.tasks().items()}
     unknown = {notes.pop(surface) for surface in ("GET /tasks", "GET /tasks/ID")}
     assert unknown == {"node-1: PodNotFound"}, "the server keeps no files of its callers"
     assert set(notes.values()) == {"node-1: exit code 7"}
+
     (code, out, _) = shown.run("wait", ID)
     (_, doctor, _) = shown.run("doctor", ID)
     assert (code, out) == (4, f"task/{ID} (pair) failed: node-1: exit code 7\n")

@@ -363,6 +363,7 @@ def test_validate_live_reports_all_refusals(api: FakeCluster, run: Run) -> None:
     api.forbidden |= {"create jobs", "patch configmaps"}
     code, err = live(run, LIVE + "volumes: {/data: {size: 1}}\n")
     assert code == 2, "the missing StorageClass is no matter of the cluster's rules alone"
+
     lines = err.splitlines()
     assert all(line.startswith("task.yaml") for line in lines), err
     for reason in (

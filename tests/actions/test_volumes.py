@@ -118,6 +118,7 @@ def test_volume_of_just_stopped_task_is_deleted_before_its_pods(
     pod = api.start("keeper-keeper01")
     owner = {"kind": "Job", "name": "keeper-keeper01", "uid": "of-a-deleted-job"}
     metadata = api.get(kinds.POD, pod)["metadata"] | {"ownerReferences": [owner]}
+
     api.change(
         kinds.POD,
         pod,
@@ -137,6 +138,7 @@ def test_volume_in_use_is_explained_until_its_task_is_stopped(
 ) -> None:
     task = "task/keeper01 (keeper, finished)" if finished else "task/keeper01 (keeper)"
     assert submit(run, KEEPER, "--id", "keeper01")[0] == 0
+
     pod = api.start("keeper-keeper01")
     api.change(kinds.POD, pod, spec=api.get(kinds.POD, pod)["spec"] | {"nodeName": "worker-1"})
     if finished:
@@ -145,6 +147,7 @@ def test_volume_in_use_is_explained_until_its_task_is_stopped(
     assert code == 2
     assert f"volume {notes} (notes) is used by {task}\nhint: stop these first" in err
     assert f"Used by:    {task}" in run("volumes", "status", notes)[1]
+
     waits = f"waits for {task} to be stopped"
     protect(api)
     assert run("volumes", "delete", notes, "--force") == (
@@ -153,6 +156,7 @@ def test_volume_in_use_is_explained_until_its_task_is_stopped(
         f"error: still being deleted: volume/{notes} (notes): PVC notes-{notes} {waits}\n"
         "hint: stop these: it is deleted then\n",
     )
+
     (listed,) = json.loads(run("volumes", "list", "-o", "json")[1])["volumes"]
     assert (listed["status"], listed["reason"]) == ("Terminating", waits)
     assert waits in run("volumes", "list")[1]
@@ -183,14 +187,18 @@ def test_volumes_apply_creates_updates_and_keeps_the_same_pvc(run: Run, api: Fak
         assert pvcs(api) == []
     reference = apply(run, FILE)[1].removesuffix(" (data) created\n")
     assert re.fullmatch(r"volume/\w{8}", reference)
+
     (pvc,) = pvcs(api)
     assert pvc["spec"]["accessModes"] == ["ReadWriteMany"]
     assert pvc["metadata"]["labels"]["team"] == "research"
     assert apply(run, FILE)[1] == f"{reference} (data) unchanged\n"
+
     relabeled = FILE.replace("research", "other")
     assert apply(run, relabeled)[1] == f"{reference} (data) configured\n"
+
     (pvc,) = pvcs(api)
     assert pvc["metadata"]["labels"]["team"] == "other"
+
     document = json.loads(apply(run, relabeled, "-o", "json")[1])
     assert (f"volume/{document['volume_id']}", document["done"]) == (reference, "unchanged")
 
@@ -215,12 +223,14 @@ def test_volumes_apply_use_existing_finds_pvc_of_skypilot(run: Run, api: FakeClu
     use = "name: data\ntype: k8s-pvc\nuse_existing: true\n"
     code, _, err = apply(run, use)
     assert (code, 'PVC "data" not found in namespace' in err) == (2, True)
+
     metadata = {"name": "data-77", "labels": {"skypilot-name": "data"}}
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     pvc = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
     before = api.put(pvc)
     assert apply(run, use)[1] == "persistentvolumeclaim/data-77 unchanged\n"
     assert pvcs(api) == [before]
+
     for name in ("data", "data-77"):
         text = f"run: ls -d /d\nvolumes: {{/d: {{name: {name}, mode: ro}}}}\n"
         code, out, err = submit(run, text, "--dry-run=client", "-o", "json")
@@ -244,8 +254,10 @@ def test_volume_without_default_storage_class_is_refused(run: Run, api: FakeClus
         assert "the cluster has no default StorageClass" in err
         assert "choose one of standard" in err
     assert api.writes == []
+
     code, _, err = apply(run, FILE.replace("standard", "fast"))
     assert (code, 'StorageClass "fast" not found (available: standard)' in err) == (0, True)
+
     api.remove(kinds.STORAGE_CLASS, "standard")
     err = run("volumes", "create", "v", "1Gi")[2]
     assert "the cluster has no StorageClass to provision the volume" in err

@@ -228,6 +228,7 @@ def test_volumes_are_created_listed_and_deleted(api: FakeCluster, client: Client
     assert [volume.id for volume in client.volumes.list()] == [created.id]
     with pytest.raises(NameTaken):
         client.volumes.create("data", "1Gi", storage_class="")
+
     pod = {"name": "user", "labels": {}}
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": created.claim}}
     api.put({"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": {"volumes": [claim]}})

@@ -233,6 +233,7 @@ def test_user_script_passes_strict_mypy(tmp_path: Path) -> None:
 def test_documented_attributes_exist() -> None:
     page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
+
     for name in (
         "TaskStatus",
         "NodeStatus",

@@ -145,12 +145,16 @@ def test_live_text_is_outdated_after_a_second_on_terminal(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "stdout", Screen())
     shown = output.LiveText()
     assert not shown.is_outdated, "nothing is shown yet"
+
     shown.show("AGE 0s")
     assert not shown.is_outdated
+
     now[0] = 1.0
     assert shown.is_outdated
+
     shown.show("AGE 0s")
     assert not shown.is_outdated
+
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     piped = output.LiveText()
     piped.show("AGE 0s")
@@ -220,6 +224,7 @@ def test_title_shows_the_first_task_until_the_end(monkeypatch: pytest.MonkeyPatc
     ui.following("a", "")
     ui.following("b", "ev\x1b]0;al\x07\nbell\x9c: running")
     output.live.end()
+
     ui.following("b", "eval: completed")
     assert title_of(screen) == [
         *("[22;2t", "]9;4;3", "]2;train: 3 of 4 running"),

@@ -193,13 +193,16 @@ def test_ssh_config_goes_through_exec_with_key_and_pins_host_key(
     programs = answer(0, ANSWER)
     code, out, _ = run("dev", "ssh-config", "dev", "--context", "50%")
     assert code == 0
+
     lines = [line.strip() for line in out.splitlines()]
     assert lines[0] == "Host dev"
     assert "User root" in lines
     assert f'IdentityFile "{home}/.ssh/id_ed25519"' in lines
     assert "ForwardAgent no" in lines
+
     (proxy,) = [line for line in lines if line.startswith("ProxyCommand ")]
     assert re.search(r"(?<!%)%(?!%)", proxy.replace("%%", "")) is None
+
     words = words_of(proxy)
     assert words[:4] == ["exec", ID, "--namespace", "default"]
     assert words[words.index("--context") + 1] == "50%"
@@ -208,6 +211,7 @@ def test_ssh_config_goes_through_exec_with_key_and_pins_host_key(
     ]
     assert programs[0].command[-1] == "/etc/kubectl-sky/sshd.sh"
     assert programs[0].pod == f"dev-{ID}-0"
+
     known_hosts = home / ".ssh" / "kubectl-sky" / "dev.known_hosts"
     assert known_hosts.read_text() == f"{ID} {HOST_KEY}\n"
     assert f'UserKnownHostsFile "{known_hosts}"' in lines
@@ -236,6 +240,7 @@ def test_ssh_config_install_includes_entry_once_and_keeps_config(
     dotfiles = home / "dotfiles"
     assert run("dev", "ssh-config", "dev", "--install")[0] == 0
     assert config.read_text() == "Include kubectl-sky/*.config\n\n", "it is created"
+
     config.unlink()
     dotfiles.write_bytes(b"Host *\n  User \xff\n")
     config.symlink_to(dotfiles)
@@ -246,6 +251,7 @@ def test_ssh_config_install_includes_entry_once_and_keeps_config(
     assert out == f"{entry} written\n"
     assert entry.read_text().startswith("Host dev\n")
     assert entry.stat().st_mode & 0o077 == 0
+
     expected = b"Include kubectl-sky/*.config\n\nHost *\n  User \xff\n"
     assert config.is_symlink()
     assert dotfiles.read_bytes() == expected

@@ -282,14 +282,17 @@ def test_sshd_serves_stdin_with_key_and_variables(image: Image, shell: str) -> N
     odd = {"QUOTED": 'a"b', "SLASH": "a\\b", "LINES": "a\nNOSUCH=b"}
     code, out, err = image.run(TYPE, TEXT, shell=shell, **variables, **odd)
     assert (code, out, err) == (0, f"-i -e -f {image.files}/ssh/config", "")
+
     config = image.config()
     for name, value in variables.items():
         assert f'"{name}={value}"' in config["SetEnv"]
     for name in (*odd, "NOSUCH"):
         assert name not in config["SetEnv"]
+
     keys = Path(config["AuthorizedKeysFile"])
     assert keys.read_text() == f"{TYPE} {TEXT}\n"
     assert keys.parent.stat().st_mode & 0o077 == 0
+
     files = {path.name for path in keys.parent.iterdir()}
     assert files == {"authorized_keys", "config", "host_key"}
     assert config["PasswordAuthentication"] == "no"
@@ -359,6 +362,7 @@ def test_sshd_allows_no_more_than_that_of_mpi() -> None:
         set(assets.read("runtime", name).split("<< EOF\n")[1].split("\nEOF")[0].splitlines())
         for name in ("sshd.sh", "mpi.sh")
     ]
+
     shared = {line for line in settings[0] & settings[1] if line.split()[0] != "HostKey"}
     assert shared == {
         "PidFile none",

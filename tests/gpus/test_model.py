@@ -39,6 +39,7 @@ def test_accelerator_nodes_count_used_and_free() -> None:
         *held(1, ""),
         *held(0, "a"),
     ]
+
     found = model.accelerator_nodes(nodes, holdings)
     assert [(one.name, one.model, one.total, one.used, one.free) for one in found] == [
         ("a", "A100", 8, 5, 3),

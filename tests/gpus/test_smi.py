@@ -92,6 +92,7 @@ def test_smi_output_of_stranger_is_bounded_and_harmless() -> None:
         "power_watts": None,
         "power_limit_watts": 5,
     }
+
     nested = {"Card Series": [[]], "GPU use (%)": True, "VRAM Total Memory (B)": {"a": 1}}
     (card,) = smi.read(NODE, rocm({"card0": nested}))
     assert (card.name, card.utilization, card.memory_total) == ("", None, None)

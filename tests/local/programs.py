@@ -102,15 +102,18 @@ def docker(made: Made, arguments: list[str]) -> str:
     verb, *rest = arguments
     if verb == "version":
         return f"{_parse(rest, '--format') and '28.2.2'}\n"
+
     if verb == "ps":
         flags = _parse(rest, "--filter", "--format", switches=("--all",))
         assert flags["filter"] == "label=io.x-k8s.kind.cluster=sky-local"
         assert flags["format"] == "{{.Names}} {{.State}}"
         return "".join(f"{name} {state}\n" for name, state in made["nodes"].items())
+
     if verb == "exec":
         assert made["nodes"][rest[0]] == "running"
         assert rest[1] == "kubectl"
         return _kubectl(made, rest[2:])
+
     assert set(rest) == set(made["nodes"])
     _set(made, {"start": "running", "stop": "exited"}[verb])
     return "".join(f"{name}\n" for name in rest)
@@ -128,10 +131,12 @@ def kind(made: Made, arguments: list[str]) -> str:
         _create(made, [f"{flags['name']}-control-plane", *workers])
         _users_config(f"kind-{flags['name']}")
         return ""
+
     flags = _parse(rest, "--name")
     if (verb, noun) == ("delete", "cluster"):
         made["nodes"] = {}
         return ""
+
     assert (verb, noun) == ("get", "kubeconfig")
     return _config(f"kind-{flags['name']}")
 

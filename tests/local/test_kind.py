@@ -71,15 +71,19 @@ def test_local_down_stops_cluster_and_up_restarts_it(kind: Local) -> None:
     assert kind("status").returncode == 0
     assert "The kind cluster was stopped" in kind("down").stderr
     assert list(nodes(kind).values()) == ["exited"] * 2
+
     status = kind("status", "-o", "json")
     assert status.returncode == 3
+
     known = json.loads(status.stdout)
     assert (known["state"], known["driver"], known["nodes"]) == ("stopped", "kind", 2)
+
     before = set(nodes(kind))
     assert kind("up").returncode == 0
     assert nodes(kind) == dict.fromkeys(before, "running")
     assert kind("down").returncode == 0
     assert "was not running" in kind("down").stderr
+
     done = kind("up", "--nodes", "5")
     assert done.returncode == 2
     assert "error: --nodes 5: the cluster was created with 2\nhint: remove it with" in done.stderr

@@ -43,6 +43,7 @@ def test_state_dir_purge_deletes_read_only_files(tmp_path: Path) -> None:
     (deep / "link").symlink_to(outside)
     deep.chmod(0o500)
     deep.parent.chmod(0)
+
     state_dir.purge()
     assert not state_dir.folder.exists()
     assert (outside / "kept").exists()

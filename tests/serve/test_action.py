@@ -71,6 +71,7 @@ def test_up_name_of_service_with_other_backend_is_taken(services: FakeCluster, r
 def test_status_several_services_lists_each_kind_once(services: FakeCluster, run: Run) -> None:
     for name in ("web", "chat"):
         assert run("serve", "up", f"{name}.yaml", "--detach")[0] == 0
+
     services.requests.clear()
     code, stdout, _ = run("serve", "status")
     assert code == 0
@@ -154,20 +155,25 @@ def test_tls_files_become_a_secret_and_an_ingress(
 ) -> None:
     code, _, stderr = run("serve", "up", tls(FILES), "--detach", "--id", "web00001")
     assert code == 0, stderr
+
     secret = services.get(kinds.SECRET, "web-web00001-tls")
     assert secret["type"] == "kubernetes.io/tls"
+
     data = {key: base64.b64decode(text) for key, text in secret["data"].items()}
     names = {"tls.crt": "cert", "tls.key": "key"}
     expected = {key: f"-----BEGIN {name}-----\nc3t\n".encode() for key, name in names.items()}
     assert data == expected
+
     spec = services.get(kinds.INGRESS, "web")["spec"]
     assert spec["tls"] == [{"secretName": "web-web00001-tls", "hosts": ["web.example.com"]}]
+
     (rule,) = spec["rules"]
     backend = {"service": {"name": "web", "port": {"number": 8080}}}
     assert (rule["host"], rule["http"]["paths"][0]["backend"]) == ("web.example.com", backend)
     assert (
         "Endpoints:  web.example.com:443, web.default.svc:8080" in run("serve", "status", "web")[1]
     )
+
     rendered = run("render", "web.yaml")[1]
     assert "UkVEQUNURUQ=" in rendered and secret["data"]["tls.key"] not in rendered
 
@@ -315,6 +321,7 @@ def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.M
     monkeypatch.setattr(action, "status", lambda session, item: waiting)
     serving = SimpleNamespace(name="web", ray_config="x", deadline=1800)
     options = SimpleNamespace(follow=True, start_timeout=None)
+
     ui = SimpleNamespace(note=lambda text: None)
     with pytest.raises(TaskFailed, match="ImagePullBackOff"):
         action.follow(SESSION, cast(Replicas, serving), cast(Options, options), cast(UI, ui))

@@ -27,6 +27,7 @@ def deployment(wanted: int = 2, reason: str = "NewReplicaSetAvailable", **status
     progress = {"type": "Progressing", "reason": reason, "status": "True"}
     if reason == "ProgressDeadlineExceeded":
         progress["status"] = "False"
+
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -185,6 +186,7 @@ def test_replica_that_its_probe_killed_names_the_probe(
     )
     web = status_of(ServiceObjects(deployment(), SETS, (item,), events=events))
     assert web.replicas[0].reason.startswith(reason)
+
     advised = [cause.then.startswith("correct service.readiness_probe") for cause in web.findings]
     assert advised == [killed_at == AT_END]
 
