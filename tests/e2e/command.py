@@ -51,6 +51,7 @@ class Command:
         pipe = subprocess.PIPE if terminal is None else terminal
         stdin = subprocess.DEVNULL if terminal is None else terminal
         prepare = default_signals if terminal is None else partial(_control, terminal)
+
         process = subprocess.Popen(
             [*self.program, *arguments],
             cwd=self.folder,

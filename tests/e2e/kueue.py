@@ -14,6 +14,7 @@ def queue(name: str, namespace: str, resources: Any) -> list[dict[str, Any]]:
         "flavors": [{"name": "plain", "resources": resources}],
     }
     cluster_queue = f"{namespace}-{name}"
+
     return [
         {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "plain"}},
         {

@@ -87,6 +87,7 @@ def run_on_terminal(
     screen = b""
     typed = False
     deadline = time.monotonic() + 60
+
     while time.monotonic() < deadline:
         if not typed and re.search(when, screen.decode(errors="replace"), re.DOTALL):
             typed = True
@@ -96,5 +97,6 @@ def run_on_terminal(
                 screen += os.read(ours, 65536)
             except OSError:  # closed by the other side
                 break
+
     os.close(ours)
     return running.wait(timeout=60), screen.decode()

@@ -35,6 +35,7 @@ def test_submit_denied_by_admission_policy_leaves_no_objects(
         },
     }
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [policy, binding]})
+
     try:
         made = kubectl("apply", "-f", "-", stdin=text)
         assert made.returncode == 0, made.stderr

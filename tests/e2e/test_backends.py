@@ -29,18 +29,24 @@ run: |
 """
     done = sky("submit", "-", "--backend", backend, "--image", image, stdin=script)
     assert done.returncode == 0, done.stderr
+
     expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
     assert sorted(done.stdout.splitlines()[1:]) == expected
+
     usual = ("ring: ", "practice cluster: ")  # a slow start, and that images are not pulled
     assert [line for line in done.stderr.splitlines() if not line.startswith(usual)] == []
+
     task_id = submitted(done)
     assert sky("logs", task_id, "--by-node").stdout.splitlines() == expected
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
+
     metadata = sky.json("status", task_id)["metadata"]
     assert [node["state"] for node in metadata["nodes"]] == ["completed"] * 3
     assert metadata["backend"] == backend
+
     again = sky("submit", "-", "--id", task_id, "--backend", backend, "--image", image, "-d")
     assert again.returncode == 2, "no file"
+
     again = sky(
         "submit", "-", "--id", task_id, "--backend", backend, "--image", image, stdin=script
     )
@@ -55,20 +61,25 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
     assert done.returncode == 4, done.stderr
     assert done.stderr.count("node-2 failed: exit code 7; the other nodes are being stopped\n") == 1
     assert "task failing2 (three) failed: node-2: exit code 7" in done.stderr
+
     output = sky("status", "failing2").stdout
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
+
     metadata = sky.json("status", "failing2")["metadata"]
     assert [node["detailed_status"] for node in metadata["nodes"]] == [
         "stopped", "stopped", "failed", "stopped"
     ]  # fmt: skip
     assert "node-2 | rank 2 of 4" in sky("logs", "failing2").stdout.splitlines()
     assert seconds_between_failures(kubectl, "failing2") < GRACE
+
     verdict = sky("doctor", "failing2").stdout
     assert "activeDeadlineSeconds" not in verdict
+
     again = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)
     assert again.stdout.startswith("task/failing2 unchanged")
     assert sky("stop", "failing2").returncode == 0
+
     until_deleted(kubectl, "failing2")
 
 
@@ -79,6 +90,7 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
     assert done.returncode == 4, done.stderr
     assert "node-2 failed: exit code 7; the other nodes are being stopped\n" in done.stderr
     assert "task failing1 (three) failed: node-2: exit code 7" in done.stderr
+
     kubectl("wait", "--for=condition=Failed", "--timeout=60s", "job/three-failing1")
     job = kubectl.json("get", "job", "three-failing1")
     (failed,) = (c for c in job["status"]["conditions"] if c["type"] == "Failed")
@@ -87,6 +99,7 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() < GRACE, "the Job fails soon after its last pod"
+
     output = sky("status", "failing1").stdout
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
@@ -105,14 +118,17 @@ run: |
 def test_submit_array_with_failed_task_reports_every_index(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--array", "0,3,7-9%2", "--id", "array001", stdin=ARRAY)
     assert done.returncode == 4, done.stderr
+
     first, *lines = done.stdout.splitlines()
     assert first.startswith("task/array001 submitted: sweep, 5 tasks of one node, 2 at once")
+
     numbers = (0, 3, 7, 8, 9)
     expected = [f"index-{number} | job {number} of 5, rank 0 of 1" for number in numbers]
     assert sorted(lines) == expected
     assert "task array001 (sweep) failed: 1 of 5 failed, first index-3: exit code 1" in (
         done.stderr
     )
+
     metadata = sky.json("status", "array001")["metadata"]
     assert (metadata["succeeded_nodes"], metadata["failed_nodes"]) == (4, 1)
     assert [node["index"] for node in metadata["nodes"]] == list(numbers)
@@ -122,9 +138,11 @@ def test_submit_array_with_failed_task_reports_every_index(sky: Command, kubectl
     )
     assert sky("logs", "array001", "--rank", "7").stdout == f"{expected[2]}\n"
     assert sky("wait", "array001").returncode == 4
+
     again = sky("submit", "-", "--array", "0,3,7-9%2", "--id", "array001", "-d", stdin=ARRAY)
     assert again.stdout.startswith("task/array001 unchanged")
     assert sky("stop", "array001").returncode == 0
+
     until_deleted(kubectl, "array001")
 
 

@@ -65,6 +65,7 @@ def store(kubectl: Command, program: str) -> Iterator[str]:
         "env": [address],
         "volumeMounts": [{"name": "store", "mountPath": "/store"}],
     }
+
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -215,6 +216,7 @@ def test_task_evicted_resumes_from_checkpoint_in_bucket(
 ) -> None:
     done = sky("submit", "-", "--id", "resume01", "--detach", stdin=CHECKPOINTS)
     assert done.returncode == 0, done.stderr
+
     eventually(lambda: "saved 2" in sky("logs", "resume01").stdout, 90)
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=resume01")["items"]
     name = pod["metadata"]["name"]
@@ -225,8 +227,10 @@ def test_task_evicted_resumes_from_checkpoint_in_bucket(
     else:
         evicted = kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
     assert evicted.returncode == 0, evicted.stderr
+
     waited = sky("wait", "resume01", "--timeout", "100s")
     assert waited.returncode == 0, waited.stdout + waited.stderr
+
     step = int(stored(kubectl, "data/ckpt/step"))
     assert step >= 2
     assert f"begins at {step}" in sky("logs", "resume01").stdout
@@ -309,9 +313,11 @@ def test_submit_bucket_with_csi_driver_in_settings_renders_csi_volume(
     script = f"file_mounts: {{/models: {bucket}}}\nrun: ls /models\n"
     done = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
     assert done.returncode == 0, done.stderr
+
     (job,) = (item for item in json.loads(done.stdout)["items"] if item["kind"] == "Job")
     template = job["spec"]["template"]
     assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+
     (volume,) = (item for item in template["spec"]["volumes"] if "csi" in item)
     assert volume["csi"] == {
         "driver": "gcsfuse.csi.storage.gke.io",

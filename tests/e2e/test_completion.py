@@ -66,6 +66,7 @@ def test_bash_completes_task_on_tab(sky: Command, environment: dict[str, str]) -
         screen += until(ours, "tabs0001")
         assert "tabs0001" in screen, screen
         bash.kill()
+
     os.close(ours)
 
 

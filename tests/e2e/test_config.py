@@ -49,14 +49,18 @@ def test_submit_pod_config_is_applied_and_resubmit_is_unchanged(
     assert done.returncode == 0, done.stderr
     assert "hello from vision, as rank 0\n" in done.stdout
     assert "labels.task-id: warning: ignored" in done.stderr
+
     pod = pod_of(kubectl, "conf2345")
     assert pod["metadata"]["labels"]["cost-center"] == "12"
     assert pod["metadata"]["annotations"]["example.com/run"] == "nightly"
     assert pod["spec"]["terminationGracePeriodSeconds"] == 5
+
     (job,) = kubectl.json("get", "jobs", "-l", "cost-center=12,task-id=conf2345")["items"]
     assert job["metadata"]["annotations"]["example.com/run"] == "nightly"
+
     again = sky("submit", file, "--id", "conf2345", "-d")
     assert "task/conf2345 unchanged" in again.stdout, again.stderr
+
     changed = sky.write("other.yaml", POD_CONFIG.replace("value: hello", "value: bye"))
     other = sky("submit", changed, "--id", "conf2345", "-d")
     assert other.returncode == 2

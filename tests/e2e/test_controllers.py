@@ -89,11 +89,13 @@ def test_controller_leads_detached_tasks_without_client(
     eventually(lambda: wide_jobs(kubectl) == [True] * 3)
     follow = sky("submit", sky.write("task.yaml", files["chain001"]), "--id", "follow01")
     assert (follow.returncode, follow.stdout.splitlines()[1:]) == (0, ["one", "two", "three"])
+
     with urlopen(f"http://127.0.0.1:{METRICS}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     numbers = dict(re.findall(r"^kubectl_sky_controller_(\w+){.*} (.*)$", text, re.M))
     assert (float(numbers["leader"]), float(numbers["errors_total"])) == (1, 0)
     assert float(numbers["reconciles_total"]) >= len(files)
+
     controller.terminate()
     logged = controller.communicate(timeout=60)[1]
     assert controller.returncode == 0, logged
@@ -144,6 +146,7 @@ def test_controller_remembers_finished_and_stopped_tasks_whose_objects_are_gone(
     endless = f"name: endless\nnum_nodes: 2\n{IMAGE}run: sleep 600\n"
     assert sky("submit", "-", "--id", "failing1", stdin=failing).returncode == 4
     assert sky("submit", "-", "-d", "--id", "endless1", stdin=endless).returncode == 0
+
     eventually(lambda: sky.json("status", "endless1")["status"] == "running")
     history = ("get", "configmap", "kubectl-sky-history", "-o", "name", "--ignore-not-found")
     eventually(lambda: kubectl(*history).stdout)
@@ -151,14 +154,17 @@ def test_controller_remembers_finished_and_stopped_tasks_whose_objects_are_gone(
     assert (none.returncode, none.stdout) == (0, ""), none
     assert "No deleted tasks found in namespace" in none.stderr
     assert sky("stop", "failing1", "endless1").returncode == 0
+
     eventually(lambda: len(sky.json("list", "--deleted")["tasks"]) == 2)
     rows = sky("list", "--deleted").stdout.splitlines()
     table = {row.split()[0]: row.split(maxsplit=5) for row in rows[1:]}
     assert table["failing1"][1:4] == ["failing", "failed", "0/1"]
     assert table["failing1"][5] == "node-0: exit code 3"
     assert table["endless1"][1:4] == ["endless", "failed", "0/2"]
+
     (task,) = sky.json("list", "--deleted", "--status", "stopped")["tasks"]
     assert task["task_id"] == "endless1"
+
     rmtree(tmp_path / ".cache")  # what this client remembers
     read = sky("logs", "failing", "--yes")
     assert (read.returncode, "hello" in read.stdout.splitlines()) == (0, True), read.stderr

@@ -38,6 +38,7 @@ def test_cp_upload_and_download_preserve_files(sky: Command, task: str, tmp_path
     names = [".", "./a folder", "./a folder/data", "./a folder/empty", "./link", "./run.sh"]
     assert listed.splitlines() == [*names, "run.sh", "../other/run.sh"]
     assert inside(sky, task, "cd; cat sky_workdir/run.sh") == "#!/bin/sh\n"
+
     for source, target in (("/tmp/tree", "back"), ("/tmp/tree/", "."), ("run.sh", "one")):
         (tmp_path / "down").mkdir(exist_ok=True)
         done = sky("cp", f"{task}:{source}", f"down/{target}", "--rank", "1")

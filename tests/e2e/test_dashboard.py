@@ -150,6 +150,7 @@ def test_page_is_stale_while_the_api_server_is_away(
     (tmp_path / "proxied").write_text(text.replace(server, proxy.url))
     environment = {**sky.environment, "KUBECONFIG": str(tmp_path / "proxied")}
     live = ".heading .live"
+
     with logged_in(browser, start_dashboard(replace(sky, environment=environment))) as page:
         expect(page.locator(live)).to_have_text("live")
         task_id = submit(sky, ENDLESS)
@@ -164,6 +165,7 @@ def test_page_is_stale_while_the_api_server_is_away(
         assert sky("stop", task_id).returncode == 0
         open_page(page, "tasks")
         expect(page.get_by_text(task_id)).to_have_count(0)
+
     proxy.close()
 
 
@@ -328,6 +330,7 @@ def test_deleted_tasks_are_shown_with_the_way_to_their_logs(
     write_settings(tmp_path, "history: 5\n")
     sky.start("controllers", "run", "--only", "tasks")
     assert sky("volumes", "create", "logs", "1Gi").returncode == 0
+
     task = submit(sky, LOGGED)
     history = ("get", "configmap", "kubectl-sky-history", "-o", "name", "--ignore-not-found")
     eventually(lambda: kubectl(*history).stdout)
@@ -341,6 +344,7 @@ def test_deleted_tasks_are_shown_with_the_way_to_their_logs(
     expect(row).to_contain_text(f"kubectl sky logs {task} -n ")
     expect(row.get_by_role("link")).to_have_count(0)
     assert axe(page) == []
+
     page.get_by_role("searchbox").fill("other")
     expect(page.get_by_text("No task matches the filter")).to_be_visible()
 
@@ -351,10 +355,12 @@ def test_task_list_filters_by_label_and_gpu_in_its_address(page: Page, sky: Comm
             sky,
             f"name: {name}\nresources: {{cpus: 0.1, labels: {{team: {team}}}}}\nrun: sleep 600\n",
         )
+
     submit(sky, "name: cat\nresources: {cpus: 0.1, accelerators: A100:2}\nrun: sleep 600\n")
     open_page(page, "/tasks?sort=name")  # those of the same second have no order by age
     names = page.locator("tbody .task-name")
     expect(names).to_have_count(3)
+
     for text, shown in {
         "team=vision": ["bee"],
         "a100": ["cat"],
@@ -362,6 +368,7 @@ def test_task_list_filters_by_label_and_gpu_in_its_address(page: Page, sky: Comm
     }.items():
         page.get_by_role("searchbox").fill(text)
         expect(names).to_have_text(shown)
+
     page.reload()
     expect(names).to_have_text(["ant", "cat"])
     names.first.click()
@@ -424,6 +431,7 @@ def test_editor_completes_and_reports_problems_with_their_lines(page: Page) -> N
 def test_log_of_100000_lines_keeps_the_page_small(page: Page, sky: Command) -> None:
     task = submit(sky, f"name: long\nresources: {{cpus: 0.1}}\nrun: seq {LINES}\n")
     assert sky("wait", task).returncode == 0
+
     open_page(page, f"/tasks/{task}/logs")
     expect(page.get_by_text(f"{LINES:,} lines")).to_be_visible(timeout=120_000)
     log = page.get_by_role("log")
@@ -481,15 +489,18 @@ def test_pages_are_accessible_and_fit_the_width(
         "/submit": page.get_by_text("The file is valid"),
         "/serve": page.get_by_text("The file is valid"),
     }
+
     for path, sign in pages.items():
         open_page(page, path)
         expect(sign).to_be_visible()
         assert axe(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
     if width < 760:
         room = "item => item.clientWidth - Math.min(item.scrollWidth, 200)"  # of long names
         assert page.locator(".who").evaluate(room) >= 0
         assert page.locator(".namespace").evaluate(room) >= 0
+
     open_page(page, "/cluster")
     expect(page.get_by_role("meter", name="requests.memory of team: ")).to_be_visible()
 
@@ -566,6 +577,7 @@ def test_usage_shows_what_prometheus_knows_else_why_not(
     page.set_viewport_size({"width": 390, "height": 800})
     task = submit(sky, ENDLESS)
     assert sky("wait", task, "--for", "running").returncode == 0
+
     with Measuring() as server:
         server.find = server.measure
         Thread(target=server.serve_forever, daemon=True).start()
@@ -582,6 +594,7 @@ def test_usage_shows_what_prometheus_knows_else_why_not(
         expect(card.get_by_text("Prometheus: HTTP 503")).to_be_visible()
         server.shutdown()
     assert sky("config", "unset", "prometheus").returncode == 0
+
     page.reload()
     expect(card.get_by_text("prometheus: URL")).to_be_visible()
 
@@ -689,6 +702,7 @@ def test_namespace_of_a_link_or_of_the_header_is_that_of_every_page(
 ) -> None:
     name = f"{namespace[:50]}-other"
     assert sky("users", "add", "team", "--namespace", name).returncode == 0
+
     page.get_by_label("Namespace", exact=True).fill(name)
     page.get_by_label("Namespace", exact=True).press("Enter")
     expect(page.get_by_text("No tasks")).to_be_visible()

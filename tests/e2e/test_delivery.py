@@ -29,9 +29,11 @@ def test_submit_large_workdir_is_streamed_to_pods(
     done = sky("submit", "-", "--id", "large001", stdin=task)
     assert done.returncode == 0, done.stderr
     assert "6.0 MB, sent directly to the pods\n" in done.stderr
+
     again = sky("submit", "-", "--id", "large001", "--detach", stdin=task)
     assert "6.0 MB, sent directly to the pods that lack them\n" in again.stderr
     assert file_config_maps(kubectl) == []
+
     expected = expected_listing(tmp_path / "code")
     for rank in range(3):
         prefix = f"node-{rank} | "
@@ -117,6 +119,7 @@ def test_submit_pod_deleted_during_upload_is_retried_or_fails(
     finally:
         running.kill()
         running.communicate()
+
     if replaced:
         assert running.returncode == 0, err
         assert out.splitlines()[-1] == "6000000"

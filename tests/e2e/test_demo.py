@@ -29,12 +29,14 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         start_new_session=True,
         preexec_fn=default_signals,
     )
+
     try:
         yield process
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=60)
+
     assert list(temporary.iterdir()) == []
     assert list(tmp_path.iterdir()) == [temporary]
 

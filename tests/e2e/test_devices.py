@@ -35,6 +35,7 @@ def devices(cluster: Cluster, kubectl: Command, tmp_path: Path) -> Iterator[None
         sources = golang.sources(programs.MODULES / "kwok", "sigs.k8s.io/kwok")
     except Unavailable as error:
         absent(f"no kwok: {error}")
+
     folder = sources / "kustomize" / "stage"
     texts = [(folder / f"{name}.yaml").read_text() for name in _STAGES]
     stages = tmp_path / "stages.yaml"
@@ -48,6 +49,7 @@ def devices(cluster: Cluster, kubectl: Command, tmp_path: Path) -> Iterator[None
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
     try:
         items = [device_class("nvidia.com/gpu")]
         for name, (product, count) in PRODUCTS.items():
@@ -157,6 +159,7 @@ def test_doctor_claim_of_missing_device_class_and_of_too_many_devices(
     assert kubectl("patch", "deviceclass", DRIVER, *patch).returncode == 0
     assert used(sky)["dra-h100"] == ["H100", DRIVER, 5, 0]
     assert f"tasks cannot request the devices of {DRIVER}" in sky("gpus").stderr
+
     for name, class_name, count in (("few", DRIVER, 3), ("many", DRIVER, 9), ("other", "x", 1)):
         exactly = {"deviceClassName": class_name, "count": count}
         requests = [{"name": "gpu", "exactly": exactly}]

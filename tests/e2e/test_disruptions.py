@@ -115,6 +115,7 @@ def test_preempted_node_that_saves_is_restarted(
     capacity = json.dumps({"status": {"capacity": {SLOT: "1"}}})
     patched = kubectl("patch", "node", node, "--subresource=status", "-p", capacity)
     assert patched.returncode == 0, patched.stderr
+
     container = {"name": "main", "resources": {"limits": {SLOT: 1}}}
     config = {"kubernetes": {"pod_config": {"spec": {"containers": [container]}}}}
     script = RESUMES % create_volume(sky, "marks") + f"config: {json.dumps(config)}\n"
@@ -152,4 +153,5 @@ def test_node_preempted_by_kueue_that_saves_is_restarted(
     urgent = {"name": "urgent", "resources": resources, "run": "echo urgent"}
     done = sky("submit", "-", "--queue", "gold", "--id", "urgent01", stdin=json.dumps(urgent))
     assert done.returncode == 0, done.stderr
+
     check_resumed(sky, "resumes4")

@@ -92,6 +92,7 @@ def test_doctor_failing_task_reports_matching_finding(
     task = {"apiVersion": "v1", "kind": "List", "items": task_of(sky, trouble)}
     done = kubectl("create", "-f", "-", stdin=json.dumps(task))
     assert done.returncode == 0, done.stderr
+
     try:
         verdict = verdict_of(sky, trouble)
         output = sky("doctor", TROUBLE_ID).stdout

@@ -85,10 +85,13 @@ def test_submit_failed_setup_is_reported_as_failed_setup(sky: Command) -> None:
         "a",
         "kubectl-sky: setup failed with exit code 9",
     ]
+
     task = sky.json("status", submitted(done))
     assert task["status"] == "failed"
+
     [node] = task["metadata"]["nodes"]
     assert (node["reason"], node["phase"], node["exit_code"]) == ("FAILED_SETUP", "setup", 9)
+
     failed = sky("submit", "-", stdin="name: bad\nsetup: 'true'\nrun: exit 9\n")
     [node] = sky.json("status", submitted(failed))["metadata"]["nodes"]
     assert (node["reason"], node["exit_code"], "phase" in node) == ("Error", 9, False)

@@ -57,6 +57,7 @@ def test_commands_pod_over_ephemeral_storage_report_evicted(sky: Command) -> Non
     text = PAIR.replace("sleep 600", f"|\n  {script}") + limits
     done = sky("submit", "-", "--id", "evict003", "--detach", stdin=text)
     assert done.returncode == 0, done.stderr
+
     for command, output in failure_texts(sky, "evict003", "150s").items():
         assert "failed" in output and "node-1" in output, (command, output)
         reason = (
@@ -73,12 +74,15 @@ def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: 
     eventually(lambda: sky("logs", "ending01").stdout.count("trapped") == 2)
     pod = pod_of(kubectl, "ending01", 1)
     assert kubectl("delete", "pod", pod, "--wait=false", "--grace-period=60").returncode == 0
+
     (row,) = sky("list", "-o", "wide").stdout.splitlines()[1:]
     assert row.split()[2:4] == ["running", "2/2"]
     assert "node-1: Terminating" in row
     assert "running — node-1: Terminating" in sky("status", "ending01").stdout
+
     doctor = sky("doctor", "ending01").stdout
     assert "is running: its pod is being deleted" in doctor and "node-1: its pod" in doctor
+
     waited = sky("wait", "ending01", "--timeout", "1s")
     assert waited.returncode == 1
     assert "node-1: Terminating" in waited.stderr

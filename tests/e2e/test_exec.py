@@ -41,17 +41,22 @@ def several(sky: Command) -> str:
 def test_exec_passes_exit_code_and_streams(sky: Command, single: str) -> None:
     done = sky("exec", single, "--", "sh", "-c", "echo out; echo err >&2; exit 7")
     assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+
     done = sky("exec", "serve", "echo", "a b", "$HOME")
     assert (done.returncode, done.stdout) == (0, "a b $HOME\n")
     assert sky("exec", single, "--", "nope").returncode == 127
+
     done = sky("exec", single, "-i", "--", "wc", "-c", stdin="x" * 300_000)
     assert (done.returncode, done.stdout.strip()) == (0, "300000")
     assert sky("exec", single, "--", "cat", stdin="not passed on").stdout == ""
+
     done = sky("exec", single, "-it", "--", "echo", "plain")
     assert (done.returncode, done.stdout) == (0, "plain\n")
     assert "stdin is not a terminal" in done.stderr
+
     running = sky.start("exec", single, "--", "sh", "-c", "echo begun; sleep 60")
     assert running.stdout and running.stdout.readline() == "begun\n"
+
     running.send_signal(signal.SIGINT)
     _, output = running.communicate(timeout=60)
     assert (running.returncode, output) == (130, "interrupted\n")
@@ -63,10 +68,12 @@ def test_exec_has_task_variables_and_runs_on_all_ranks(sky: Command, several: st
     script = f"for name in {names}; do eval echo \\$$name; done; echo $SKYPILOT_NODE_IPS"
     done = sky("exec", several, "--rank", "2", "--", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
+
     *words, addresses = done.stdout.splitlines()
     first, *others = addresses.split()
     assert words == ["blue", "hidden", "2", "3", first, f"serve-{several}"]
     assert len(set(others)) == 2
+
     script = "echo rank $NODE_RANK; echo e >&2; printf end; exit $NODE_RANK"
     done = sky("exec", several, "--all-ranks", "--", "sh", "-c", script)
     assert done.returncode == 1

@@ -164,6 +164,7 @@ def kubeconfig(
     items = [item for item in yaml.safe_load_all(rendered) if item["kind"] != "Deployment"]
     text = yaml.safe_dump_all(items)
     done = kubectl("apply", "-f", "-", stdin=text)
+
     try:
         assert done.returncode == 0, done.stderr
         name = "kubectl-sky-controller-fairshare"

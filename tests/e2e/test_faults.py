@@ -88,12 +88,15 @@ def test_logs_follow_killed_control_plane_and_kubelet_prints_every_line_once(
     """
     grant = ("create", "rolebinding", "alice", "--clusterrole=admin")
     assert kubectl(*grant, f"--user={cluster.users['alice']}").returncode == 0
+
     done = sky("submit", sky.write("t.yaml", FLOOD), "--id", "flood001", "--detach")
     assert done.returncode == 0, done.stderr
+
     process = sky.start("logs", "flood001", "-f", "--context", "alice")
     reader = Reader(process)
     reader.more(200)
     assert max(reader.seen) < LINES
+
     faults.kill("kube-apiserver", "etcd")
     time.sleep(1)
     faults.start("etcd", "kube-apiserver")

@@ -20,6 +20,7 @@ def test_submit_workdir_is_identical_on_every_node_and_shared_by_tasks(
     done = sky("submit", "-", stdin=task)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^files: 35, 60\.\d kB, sent in 1 ConfigMap$", done.stderr, re.MULTILINE)
+
     expected = expected_listing(tmp_path / "code")
     for rank in range(3):
         prefix = f"node-{rank} | "
@@ -32,13 +33,16 @@ def test_submit_workdir_is_identical_on_every_node_and_shared_by_tasks(
     first = submitted(done)
     again = sky("submit", "-", "--num-nodes", "1", stdin=task)
     assert "sent in 1 ConfigMap (already exists)\n" in again.stderr
+
     (name,) = file_config_maps(kubectl)
     owners = kubectl.json("get", "configmap", name)["metadata"]["ownerReferences"]
     assert len(owners) == 2, "an owner per task"
     assert sky("stop", first).returncode == 0
+
     until_deleted(kubectl, first)
     assert file_config_maps(kubectl) == [name]
     assert sky("stop", submitted(again)).returncode == 0
+
     eventually(lambda: not file_config_maps(kubectl))
 
 
@@ -75,6 +79,7 @@ def test_submit_file_mounts_are_written_to_target_paths(
     assert done.stdout.splitlines()[1:] == ["1", "main", "data", "tool", "{}", "600"]
     assert "sent in 1 ConfigMap and in a Secret" in done.stderr
     assert kubectl("get", "secret", "task-mounts01-files").returncode == 0
+
     shown = sky("render", "-", "--id", "mounts01", stdin=MOUNTS).stdout
     assert "UkVEQUNURUQ=" in shown
 

@@ -33,10 +33,12 @@ def test_schemathesis_with_all_checks_finds_nothing(
 ) -> None:
     added = sky("users", "add", cluster.users["alice"], "-n", namespace)
     assert added.returncode == 0, added.stderr
+
     as_alice = ("-n", namespace, "--context", "alice")
     hello = "name: hello\nresources: {image_id: 'busybox:1.36'}\nrun: echo hello\n"
     task = sky("submit", "-", "-o", "name", *as_alice, stdin=hello)
     assert task.returncode == 0, task.stderr
+
     config = CONFIG
     if known:
         config += f'[parameters]\n"query.namespace" = "{namespace}"\n'

@@ -28,11 +28,13 @@ def test_submit_named_gpu_is_scheduled_on_matching_nodes(sky: Command, kubectl: 
     done = sky("submit", "-", stdin=HEAD + resources)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["gpus 2"]
+
     job = kubectl.json("get", "job", f"gpus-{submitted(done)}")
     pod = job["spec"]["template"]["spec"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in pod[
         "tolerations"
     ]
+
     if products(kubectl):
         (term,) = pod["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
         (rule,) = term["matchExpressions"]

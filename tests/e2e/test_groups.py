@@ -49,12 +49,14 @@ def test_submit_group_tasks_reach_each_other_by_name(sky: Command, kubectl: Comm
     file = sky.write("group.yaml", yaml.safe_dump_all(DUET, sort_keys=False))
     done = sky("submit", file, "--id", "duet0001")
     assert done.returncode == 0, done.stderr
+
     first, *lines = done.stdout.splitlines()
     assert first.startswith("group/duet0001 submitted: Duet_1, 2 tasks in namespace ")
     assert sorted(lines) == [
         "client node-0 | served by server-0",
         "client node-1 | served by server-0",
     ]
+
     services = kubectl("get", "services", "-l", "kubectl-sky/pipeline", "-o", "name").stdout
     assert services == "service/duet-1-duet0001\n"
     assert sky.json("status", "duet0001")["execution"] == "parallel"
@@ -62,4 +64,5 @@ def test_submit_group_tasks_reach_each_other_by_name(sky: Command, kubectl: Comm
         "group/duet0001 unchanged"
     )
     assert sky("stop", "duet0001").returncode == 0
+
     until_no_objects(kubectl)

@@ -46,15 +46,18 @@ def test_hanging_node_is_found_by_doctor_list_and_stacks(sky: Command) -> None:
     assert verdict["findings"][0]["then"] == "see where they are: `kubectl sky stacks hangs001`"
     assert silent not in sky("list").stdout  # not before 10 minutes
     assert sky("config", "set", "silent_after", "5").returncode == 0
+
     (row,) = (row for row in sky("list").stdout.splitlines() if row.startswith("hangs001"))
     assert "running   3/3     " in row
     assert silent in row
     assert "kubectl sky doctor hangs001" in row
+
     result = sky.json("stacks", "hangs001")
     (stack,) = (stack for stack in result["stacks"] if "600" in stack["command"])
     assert (stack["nodes"], stack["source"]) == ([0], "proc"), result
     assert stack["frames"][0].startswith("sleeping"), result
     assert all(what.startswith("/proc/PID/") for what in result["unread"]), result
+
     text = sky("stacks", "hangs001").stdout
     assert "rank 0: sleep 600: sleeping" in text.splitlines()[0]
 

@@ -35,21 +35,28 @@ def test_submit_failed_node_is_held_for_exec_until_sigterm(sky: Command, kubectl
     done = sky("submit", "-", "--id", "heldpair", stdin=PAIR % "10m")
     assert done.returncode == 4, done.stderr
     assert "node-1: exit code 7; the container is held until " in done.stderr
+
     line = "failed (exit 7), held for 10m: kubectl sky exec heldpair --rank 1 -it -- "
     assert line in done.stdout
+
     (row,) = (row for row in sky("list").stdout.splitlines() if row.startswith("heldpair"))
     assert "failed (held 9m" in row
+
     task = sky.json("status", "heldpair")
     assert task["status"] == "failed"
     assert task["metadata"]["nodes"][1]["held_until"]
+
     inside = sky("exec", "heldpair", "--rank", "1", "--", "cat", "/kubectl-sky/trace")
     assert inside.stdout == "left\n", inside.stderr
+
     eventually(lambda: _is_stopped(sky))  # the other node, as without a hold
     assert "its failed container is held until" in sky("doctor", "heldpair").stdout
     assert sky("logs", "heldpair", "-f", "--rank", "1").returncode == 4
     assert "running" in container(kubectl, "heldpair")
+
     sky("exec", "heldpair", "--rank", "1", "--", "kill", "-TERM", "1")
     assert eventually(lambda: _terminated(kubectl, "heldpair"))["exitCode"] == 7
+
     eventually(lambda: "held_until" not in sky.json("status", "heldpair")["metadata"]["nodes"][1])
 
 

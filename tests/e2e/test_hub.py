@@ -36,6 +36,7 @@ def address(kubectl: Command) -> Iterator[str]:
         "command": ["python3", "-c", code, "$(POD_IP)"],
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
     }
+
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

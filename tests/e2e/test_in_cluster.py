@@ -134,6 +134,7 @@ def test_in_cluster_server_runs_task_of_user_with_token(
     token = cluster.token("alice")
     added = sky("users", "add", cluster.users["alice"], "--namespace", home)
     assert added.returncode == 0, added.stderr
+
     try:
         with forwarded(kubectl, environment) as url:
             alice = InProcess(PROGRAM, environment | {"KUBECTL_SKY_SERVER": url}, sky.folder)
@@ -186,6 +187,7 @@ class Page(threading.Thread):
     def _read(self) -> None:
         headers = self._headers | ({"Last-Event-ID": self._last} if self._last else {})
         fields: dict[str, str] = {}
+
         with httpx2.stream("GET", self._url, headers=headers, timeout=60) as answer:
             assert answer.status_code == 200, answer.read()
             self.connections += 1
@@ -247,6 +249,7 @@ def test_in_cluster_server_upgrade_keeps_sessions_and_every_line_of_open_streams
     kubectl("scale", "deployment/kubectl-sky-api", "--replicas=2")
     done = sky("submit", sky.write("count.yaml", COUNT), "--detach", "--id", "count001")
     assert done.returncode == 0, done.stderr
+
     with balanced(kubectl) as url:
         ready = kubectl("rollout", "status", "deployment/kubectl-sky-api", "--timeout=90s")
         assert ready.returncode == 0, ready.stderr
@@ -368,6 +371,7 @@ def team(sky: Command, kubectl: Command, namespace: str, image: str) -> Iterator
     selector = "app.kubernetes.io/name=kubectl-sky-api"
     (server,) = kubectl.json("get", "pods", "-l", selector)["items"]
     _, *names = namespaces_of_team(namespace)
+
     try:
         for name in names:
             assert kubectl("create", "namespace", name).returncode == 0

@@ -31,21 +31,27 @@ def test_submit_jobset_nodes_reach_each_other(sky: Command, kubectl: Command) ->
     done = sky("submit", "-", "--backend", "auto", "--ports", "80", stdin=script)
     assert done.returncode == 0, done.stderr
     assert "\nbackend jobset: a JobSet, whose nodes fail together" in done.stderr
+
     expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
     assert sorted(done.stdout.splitlines()[1:]) == expected
+
     task_id = submitted(done)
     assert sky("logs", task_id, "--by-node").stdout.splitlines() == expected
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
+
     ready = ("wait", "--for=condition=Completed", "--timeout=30s")
     assert kubectl(*ready, f"jobset/ring-{task_id}").returncode == 0
+
     for form in ((), ("-o", "wide")):
         rows = sky("list", *form).stdout.splitlines()
         assert rows[1].split()[:4] == [task_id, "ring", "completed", "3/3"]
     assert selected_pods(kubectl, f"ring-{task_id}-ports") == [f"ring-{task_id}-node-0-0"]
+
     flags = ("--backend", "jobset", "--ports", "80")
     again = sky("submit", "-", "--id", task_id, *flags, stdin=script)
     assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
     assert sky("stop", task_id).returncode == 0
+
     until_deleted(kubectl, task_id)
     eventually(lambda: remaining_objects(kubectl, task_id) == [])
 
@@ -54,6 +60,7 @@ def test_submit_jobset_failed_node_stops_remaining_nodes(sky: Command, kubectl: 
     done = sky("submit", "-", "--backend", "jobset", "--id", "failing1", stdin=FAILING)
     assert done.returncode == 4, done.stderr
     assert "node-2 failed: exit code 7; the other nodes are being stopped\n" in done.stderr
+
     kubectl("wait", "jobset", "three-failing1", "--for=condition=Failed", "--timeout=60s")
     jobset = kubectl.json("get", "jobset", "three-failing1")
     (failed,) = (c for c in jobset["status"]["conditions"] if c["type"] == "Failed")
@@ -62,6 +69,7 @@ def test_submit_jobset_failed_node_stops_remaining_nodes(sky: Command, kubectl: 
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() < GRACE
+
     output = sky("status", "failing1").stdout
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
@@ -80,9 +88,11 @@ run: |
 """
     done = sky("submit", "-", "--backend", "jobset", "--id", "again001", stdin=script)
     assert done.returncode == 4, done.stderr
+
     lines = sorted(line for line in done.stdout.splitlines() if "rank" in line)
     assert lines == ["node-0 | rank 0"] * 2 + ["node-1 | rank 1"] * 2
     assert "failed: node-1: exit code 5 after 1 restart" in done.stderr
+
     metadata = json.loads(sky("status", "again001", "-o", "json").stdout)["metadata"]
     assert metadata["restarts"] == 1
     assert sky("stop", "again001").returncode == 0

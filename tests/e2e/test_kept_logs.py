@@ -48,6 +48,7 @@ def test_logs_of_deleted_pod_and_task_are_read_on_volume_after_agreement(
 ) -> None:
     pods = f"task-id={task},node-idx=1"
     assert kubectl("delete", "pod", "-l", pods).returncode == 0
+
     eventually(lambda: not kubectl.json("get", "pods", "-l", pods)["items"], 60)
     told = sky("logs", task)
     assert (told.returncode, hello(told.stdout)) == (4, ["node-0 | hello from 0"])
@@ -55,15 +56,19 @@ def test_logs_of_deleted_pod_and_task_are_read_on_volume_after_agreement(
     assert (
         "start one to read the logs? (stdin is not a terminal); confirm with --yes" in told.stderr
     )
+
     read = sky("logs", task, "--yes")
     both = ["node-0 | hello from 0", "node-1 | hello from 1"]
     assert (read.returncode, hello(read.stdout)) == (4, both)
     assert sky("stop", task, "--yes").returncode == 0
+
     refused = sky("logs", task)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert FOLDER in refused.stderr
+
     gone = sky("logs", "kept", "--yes")
     assert (gone.returncode, hello(gone.stdout)) == (0, both), gone.stderr
+
     left = ("get", "jobs,configmaps", "-l", "skypilot-task=true")
     eventually(lambda: kubectl.json(*left)["items"] == [])  # after the grace period of the reader
 
@@ -78,19 +83,23 @@ def test_logs_on_volume_are_listed_and_read_in_a_running_pod(
     assert [(log["task"], log["rank"], log["path"]) for log in logs] == [
         ("kept-kepttask", rank, f"{FOLDER}/node-{rank}.log") for rank in (0, 1)
     ]
+
     table = sky("volumes", "logs", "logs").stdout.splitlines()
     assert [line.split()[:2] for line in table[1:]] == [
         ["kept-kepttask", "0"],
         ["kept-kepttask", "1"],
     ]
+
     printed = sky("volumes", "logs", "logs", "kept").stdout
     assert hello(printed) == ["node-0 | hello from 0", "node-1 | hello from 1"]
+
     one = sky("logs", "kept", "--rank", "1", "--tail", "2", "-o", "json")
     lines = [json.loads(line) for line in one.stdout.splitlines()]
     assert [(line["rank"], line["time"]) for line in lines] == [(1, ""), (1, "")]
     assert lines[0]["text"] == "hello from 1"
     assert sky("logs", "kept", "--output-dir", "out").returncode == 0
     assert hello((tmp_path / "out" / "kepttask-node-0.log").read_text()) == ["hello from 0"]
+
     unknown = sky("volumes", "logs", "logs", "other")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert 'volume "logs" has no log of task "other"' in unknown.stderr

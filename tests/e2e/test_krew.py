@@ -218,6 +218,7 @@ def test_credential_plugin_gets_no_bundled_libraries(shell: Shell, tmp_path: Pat
         "current-context": "x",
     }
     kubeconfig = tmp_path / "kubeconfig"
+
     kubeconfig.write_text(yaml.safe_dump(config))
     with pytest.raises(AssertionError):  # the server does not exist
         shell.kubectl("sky", "list", "--kubeconfig", str(kubeconfig))

@@ -78,12 +78,15 @@ def test_local_up_and_down_start_stop_and_purge_cluster(sky: Command) -> None:
     assert kubeconfig.stat().st_mode & 0o777 == 0o600
     assert yaml.safe_load(kubeconfig.read_text())["current-context"] == "sky-local"
     assert not (sky.folder / ".kube").exists()
+
     known = status(sky)
     assert (known["state"], known["driver"], known["nodes"]) == ("running", "practice", 1)
     assert not is_dead(known["pid"])
+
     done = sky("local", "down")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "The practice cluster was stopped; its data is kept\n"
+
     eventually(lambda: is_dead(known["pid"]))
     assert status(sky)["state"] == "stopped"
     assert "was not running" in sky("local", "down").stderr
@@ -100,15 +103,18 @@ def test_local_up_after_down_keeps_tasks_volumes_and_settings(sky: Command) -> N
     inside(sky, "volumes", "create", "notes", "1Gi")
     inside(sky, "submit", "-", "--id", "hello001", stdin=HELLO)
     assert sky("local", "down").returncode == 0
+
     up(sky)
     after = status(sky)
     for key in ("server", "nodes", "gpus"):
         assert after[key] == before[key]
     assert "notes" in inside(sky, "volumes", "list").stdout
+
     listed = json.loads(inside(sky, "list", "-o", "json").stdout)["tasks"]
     assert [(task["task_id"], task["status"]) for task in listed] == [("hello001", "completed")]
     assert inside(sky, "logs", "hello001").stdout.startswith("hello from ")
     assert sky("local", "down").returncode == 0
+
     up(sky, "--gpus", "none", "--nodes", "1")
     assert (status(sky)["gpus"], status(sky)["nodes"]) == ("", 1)
 
@@ -216,8 +222,10 @@ def test_local_up_with_gpus_of_host_gives_each_task_its_own(sky: Command, tmp_pa
     machine = Command(PROGRAM, {**sky.environment, **environment}, tmp_path)
     done = up(machine, "--gpus", "host")
     assert "1 node with NVIDIA-GeForce-RTX-4090:2 of this machine\n" in done.stderr
+
     (listed,) = json.loads(inside(sky, "gpus", "-o", "json").stdout)["machines"]
     assert (listed["accelerator"], listed["total"]) == ("RTX4090", 2)
+
     task = "resources: {accelerators: 'RTX4090:1'}\nrun: echo $CUDA_VISIBLE_DEVICES; sleep 100\n"
     flags = ("--env", f"STANDIN_GPUS={gpus}", "--env", f"PATH={standin}:/usr/bin:/bin")
     for name in ("first", "second", "third"):
@@ -227,10 +235,13 @@ def test_local_up_with_gpus_of_host_gives_each_task_its_own(sky: Command, tmp_pa
         inside(sky, "wait", f"{name:0<8}", "--for", "running")
     shown = [inside(sky, "logs", f"{name:0<8}").stdout.strip() for name in ("first", "second")]
     assert shown == ["GPU-aaaa-1", "GPU-bbbb-2"]
+
     (gpu,) = json.loads(inside(sky, "top", "second00", "--gpu", "-o", "json").stdout)["gpus"]
     assert (gpu["gpu"], gpu["name"]) == (1, "NVIDIA GeForce RTX 4090")
+
     finding = json.loads(inside(sky, "doctor", "third000", "-o", "json").stdout)["findings"][0]
     assert "Insufficient" not in finding["what"] and "which is in use" in finding["what"]
+
     inside(sky, "stop", "first000", "-y")
     inside(sky, "wait", "third000", "--for", "running")
     assert inside(sky, "logs", "third000").stdout.strip() == "GPU-aaaa-1"

@@ -21,20 +21,25 @@ def test_submit_ephemeral_volume_is_deleted_with_task(sky: Command, kubectl: Com
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[1:]) == ["node-0 | home", "node-1 | home"]
     assert "volumes./scratch: the PVC is ReadWriteOnce" in done.stderr
+
     task = submitted(done)
     claims = kubectl.json("get", "pvc", "-l", f"task-id={task}")["items"]
     names = [claim["metadata"]["name"] for claim in claims]
     assert names == [f"own-{task}-volume-0", f"own-{task}-volume-1"]
+
     for claim in claims:
         owners = [owner["name"] for owner in claim["metadata"]["ownerReferences"]]
         assert owners == [f"own-{task}-node-0", f"own-{task}-node-1"]
     assert claims[0]["metadata"]["labels"]["team"] == "research"
+
     pods = kubectl.json("get", "pods", "-l", f"task-id={task}")["items"]
     assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
     assert sky.json("volumes", "list")["volumes"] == [], "ephemeral volumes are not listed"
+
     again = sky("submit", "-", "--id", task, "--detach", stdin=OWN)
     assert "unchanged" in again.stdout, again.stderr
     assert sky("stop", task).returncode == 0
+
     kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
     assert kubectl.json("get", "pvc")["items"] == []
 

@@ -51,6 +51,7 @@ run: |
     assert done.returncode == 0, done.stderr
     assert selected_pods(kubectl, "mpijob01-mpijob01-ports") == ["mpijob01-mpijob01-launcher"]
     assert "mpijob: `run` runs on rank 0 alone; mpirun starts programs on all nodes" in done.stderr
+
     lines = set(done.stdout.splitlines())
     for rank in range(3):
         assert f"node-{rank} | setup of {rank}" in lines
@@ -58,11 +59,14 @@ run: |
         assert f"node-0 | again on {rank}, 3" in lines, done.stdout
     assert "node-0 | 1 on 1 of 3: a b s3cr3t" in sky("logs", "mpijob01").stdout.splitlines()
     assert sky("wait", "mpijob01").stdout == "task/mpijob01 (mpijob01) completed\n"
+
     rows = sky("list").stdout.splitlines()
     assert rows[1].split()[:4] == ["mpijob01", "mpijob01", "completed", "3/3"]
+
     again = sky("submit", "-", *flags, stdin=script)
     assert again.stdout.startswith("task/mpijob01 unchanged: mpijob01, 3 nodes")
     assert sky("stop", "mpijob01").stdout == "task/mpijob01 (mpijob01) stopped\n"
+
     until_deleted(kubectl, "mpijob01")
     wait_for_controller(lambda: remaining_objects(kubectl, "mpijob01") == [])
 
@@ -89,9 +93,11 @@ run: |
     done = sky("submit", "-", *FLAGS, "--id", "mpijob02", stdin=script)
     assert done.returncode == 4, done.stderr
     assert "task mpijob02 (mpijob02) failed: node-0: exit code 7" in done.stderr
+
     output = sky("status", "mpijob02").stdout
     assert "failed — node-0: exit code 7" in output
     assert output.count("Stopped") == 3
+
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=mpijob02")["items"]
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     conditions = kubectl.json("get", "mpijob", "mpijob02-mpijob02")["status"]["conditions"]
@@ -99,6 +105,7 @@ run: |
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() < GRACE
     assert sky("stop", "mpijob02").returncode == 0
+
     until_deleted(kubectl, "mpijob02")
     wait_for_controller(lambda: remaining_objects(kubectl, "mpijob02") == [])
 

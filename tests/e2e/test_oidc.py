@@ -100,9 +100,11 @@ def proxy(upstream: str, issuer: Issuer, folder: Path) -> Iterator[str]:
     documented = [arg for arg in container["args"] if arg.partition("=")[0] not in own]
     program = programs.path("oauth2-proxy")
     log_file = folder / "oauth2-proxy.log"
+
     with log_file.open("wb") as log:
         command = [program, *documented, *map("=".join, own.items())]
         process = subprocess.Popen(command, stdout=log, stderr=log, env={})
+
     try:
         eventually(lambda: ready(f"http://{address}/ready", process), message=log_file.read_text)
         yield f"http://{address}"

@@ -36,6 +36,7 @@ def test_commands_without_rbac_rights_are_forbidden(
     submit(sky, "bobs0001", "--context", "bob")
     (task,) = sky.json("list", "--context", "bob")["tasks"]
     assert task["username"] == cluster.users["bob"]
+
     alice = re.escape(cluster.users["alice"])
     for command, verb in (
         (("list",), "list"),

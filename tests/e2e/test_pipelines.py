@@ -24,15 +24,18 @@ def test_submit_after_other_task_runs_when_that_has_succeeded(sky: Command) -> N
     train = f"name: train\n{image}run: sleep $SECONDS_TO_SLEEP; exit $CODE\n"
     env = ("--env", "SECONDS_TO_SLEEP=5", "--detach", "--id")
     assert sky("submit", "-", *env, "train001", "--env", "CODE=0", stdin=train).returncode == 0
+
     after = f"name: eval\n{image}run: echo evaluated\n"
     done = sky("submit", "-", "--id", "eval0001", "--after", "train", stdin=after)
     assert done.returncode == 0, done.stderr
     assert "eval: starts when train (train001) has succeeded\n" in done.stderr
     assert done.stdout.endswith("evaluated\n")
     assert sky("submit", "-", *env, "train002", "--env", "CODE=3", stdin=train).returncode == 0
+
     flags = ("--id", "eval0002", "--after", "train002", "--detach")
     assert sky("submit", "-", *flags, stdin=after).returncode == 0
     assert "suspended until train (train002) has succeeded" in sky("list", "-o", "wide").stdout
+
     done = sky("wait", "eval0002", "--continue")
     assert done.returncode == 4
     assert "eval (eval0002) was cancelled: train (train002) has failed" in done.stderr

@@ -61,13 +61,16 @@ def test_snippets_of_page_run_in_nodes_and_with_await(
     train = client.submit(Task(name="train", run=run, num_nodes=2))
     lines = train.logs()
     assert {next(lines).text, next(lines).text} == {"ready"}
+
     lines.close()
     exec(compile(inside.replace("Client()", 'Client(user="tester")'), "page", "exec"), {})
     assert (tmp_path / "results").read_text() == "0\n"
+
     done = client.exec("train", ["sh", "-c", "cat; cat results >&2; exit 5"], rank=1, stdin=b"in")
     assert (done.stdout, done.stderr, done.returncode) == ("in", "1\n", 5)
     with pytest.raises(TimedOut):
         client.exec("train", ["sleep", "60"], timeout=0.5)
+
     train.stop()
     capsys.readouterr()
     exec(compile(awaiting, "page", "exec"), {})

@@ -110,27 +110,34 @@ def test_submit_queued_second_task_waits_until_first_completes(
     wait_for_controller(lambda: place in sky("status", "second02").stdout)
     assert "pending (queued) — node-0: Queued" in sky("status", "second02").stdout
     assert kubectl("get", "pods", "-l", "task-id=second02", "-o", "name").stdout == ""
+
     verdict = sky("doctor", "second02").stdout
     assert "the queue's quota is in use: 2 more cpu needed" in verdict
+
     check_queues(sky, KINDS[backend])
     rank = "node-0-0" if backend == "jobset" else "0"
     assert selected_pods(kubectl, "first001-first001-ports") == [f"first001-first001-{rank}"]
     assert sky("exec", "first001", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
+
     done = sky("wait", "first001", "second02")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
         f"task/{name} ({name}) completed" for name in ("first001", "second02")
     ]
+
     first, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
     _, ends = times(kubectl, "first001")
     begins, _ = times(kubectl, "second02")
     assert max(ends) <= min(begins), "no pod starts before the first task completes"
+
     if backend == "appwrapper":
         phase = ("appwrapper/first001-first001", "--for=jsonpath={.status.phase}=Succeeded")
         assert kubectl("wait", *phase, "--timeout=60s").returncode == 0
     assert first["succeeded_nodes"] == other["succeeded_nodes"] == 3
+
     lines = sky("logs", "second02").stdout.splitlines()
     assert sorted(lines) == [f"node-{rank} | rank {rank}" for rank in range(3)]
+
     for task_id in ("first001", "second02"):
         assert sky("stop", task_id).returncode == 0
         until_deleted(kubectl, task_id)
@@ -305,15 +312,20 @@ def test_submit_pipeline_in_queue_admits_stages_in_order(sky: Command, kubectl: 
     script = "name: chain\n" + task.format("sleep 4; echo first") + task.format("echo second")
     done = sky("submit", "-", "--queue", "gold", "-d", "--id", "chain001", stdin=script)
     assert done.returncode == 0, done.stderr
+
     held = "jobs", "-l", "kubectl-sky/stage=2", "-o", "jsonpath={.items[*].metadata.labels}"
     assert "queue-name" not in kubectl("get", *held).stdout
+
     again = sky("submit", "-", "--queue", "gold", "-d", "--id", "chain001", stdin=script)
     assert again.stdout.startswith("pipeline/chain001 unchanged")
+
     done = sky("submit", "-", "--queue", "gold", "--id", "chain001", stdin=script)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if "/" not in line] == ["first", "second"]
+
     workloads = kubectl.json("get", "workloads.kueue.x-k8s.io")["items"]
     assert {workload["spec"]["queueName"] for workload in workloads} == {"gold"}
+
     jobs = kubectl.json("get", "jobs")["items"]
     first, second = sorted(jobs, key=lambda job: str(job["metadata"]["labels"]["task-name"]))
     assert first["status"]["completionTime"] <= second["status"]["startTime"]

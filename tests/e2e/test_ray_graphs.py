@@ -71,6 +71,7 @@ def make_graph(url: str, image: str = RAY.name) -> dict[str, Any]:
         "headGroupSpec": head,
         "workerGroupSpecs": workers,
     }
+
     return {
         "apiVersion": "kubectl-sky.dev/v1alpha1",
         "kind": "RayServeGraph",

@@ -25,13 +25,16 @@ def test_stop_shared_runtime_is_deleted_with_last_task(sky: Command, kubectl: Co
     }
     names = zip(("one", "two"), ids, strict=True)
     assert owners == {f"ConfigMap/{name}-{task_id}" for name, task_id in names}
+
     again = sky("submit", "-", "--detach", "--id", ids[0], stdin=SETUP.format("one"))
     assert again.returncode == 0, again.stderr
     assert sky("stop", ids[0], "--yes").returncode == 0
+
     until_owners(kubectl, 1)
     assert sky("clean", "--yes", "--all-users", "--older-than", "0s").returncode == 0
     assert len(runtimes(kubectl)) == 1
     assert sky("stop", ids[1], "--yes").returncode == 0
+
     until_owners(kubectl, 0)
 
 

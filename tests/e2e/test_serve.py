@@ -107,17 +107,21 @@ def test_service_bad_update_shows_reason_and_old_replicas_serve(
 ) -> None:
     file = service(sky, service=WEB["service"] | {"replicas": 1})
     assert sky("serve", "up", file).returncode == 0
+
     bad = service(sky, run="echo no such model >&2; exit 3")
     error = update_in_vain(sky, "no such model", bad, "--replicas", "1")
     assert "kubectl rollout undo deployment/web" in error
+
     web = sky.json("serve", "status", "web")
     assert web["replicas"]["ready"] == 1
     assert [(pod["version"], pod["ready"]) for pod in web["pods"]] == [(1, True), (2, False)]
     assert "exit code 3" in web["message"]
     assert kubectl("rollout", "undo", "deployment/web").returncode == 0
+
     eventually(lambda: sky.json("serve", "status", "web")["status"] == "ready")
     versions = {item["metadata"]["labels"]["task-id"] for item in objects(kubectl, "configmaps")}
     assert len(versions) == 2
+
     for greeting in ("a", "b", "c"):  # old versions go, those of the last ReplicaSets stay
         flags = ("--env", f"GREETING={greeting}", "--replicas", "1")
         good = service(sky)
@@ -132,18 +136,22 @@ def test_service_tls_is_an_ingress_with_the_certificate(
         (tmp_path / f"{name}.pem").write_text(f"-----BEGIN {name}-----\nc3t\n")
     for setting, value in (("class", "nginx"), ("domain", "example.com")):
         assert sky("config", "set", f"ingress.{setting}", value).returncode == 0
+
     tls = {"keyfile": str(tmp_path / "key.pem"), "certfile": str(tmp_path / "cert.pem")}
     file = service(sky, service=WEB["service"] | {"replicas": 1, "tls": tls})
     web = served(sky("serve", "up", file, "-o", "json"))
     assert web["endpoints"][0] == "web.example.com:443"
+
     (ingress,) = objects(kubectl, "ingresses")
     secret = f"web-{web['version_id']}-tls"
     assert ingress["spec"]["tls"] == [{"hosts": ["web.example.com"], "secretName": secret}]
+
     unchanged = sky("serve", "update", file, "-o", "json")
     assert "unchanged" in unchanged.stderr and served(unchanged)["version"] == 1
     assert sky("serve", "update", service(sky, service=WEB["service"])).returncode == 0
     assert objects(kubectl, "ingresses") == []
     assert sky("serve", "down", "web").returncode == 0
+
     eventually(
         lambda: not objects(kubectl, "secrets"), 90, lambda: str(objects(kubectl, "secrets"))
     )
@@ -226,10 +234,12 @@ def test_service_autoscaler_is_accepted_and_removed(sky: Command, kubectl: Comma
     assert refused.returncode == 2 and "--cpu-target 80" in refused.stderr
     assert sky("serve", "up", file, "--cpu-target", "80", "--dry-run=server").returncode == 0
     assert sky("serve", "up", file, "--qps-metric", "requests", "-d").returncode == 0
+
     (hpa,) = objects(kubectl, "hpa")
     assert hpa["spec"]["maxReplicas"] == 3
     assert hpa["spec"]["metrics"][0]["pods"]["target"]["averageValue"] == "2500m"
     assert kubectl("patch", "deployment/web", "-p", '{"spec":{"replicas":2}}').returncode == 0
+
     flags = ("--qps-metric", "requests", "--env", "A=b", "-d")
     assert sky("serve", "update", file, *flags).returncode == 0
     assert objects(kubectl, "deployments")[0]["spec"]["replicas"] == 2, "as the autoscaler chose"

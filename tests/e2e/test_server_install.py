@@ -37,29 +37,37 @@ def test_kustomize_example_sets_values_of_team(kubectl: Command, deploy: Path) -
     values.write_text(values.read_text().replace(*VALUES).replace("monitoring", "metrics"))
     items = built(kubectl, values.parent)
     assert not any(kind == "ConfigMap" and name.endswith("-values") for kind, name in items)
+
     server = container(items["Deployment", "kubectl-sky-api"])
     assert server["image"] == "registry.example.com/kubectl-sky:0.1.0"
+
     hosts = [server["args"][i + 1] for i, arg in enumerate(server["args"]) if arg == "--allow-host"]
     assert hosts == ["$(HOST_NAME)", "kubectl-sky-api.$(POD_NAMESPACE).svc"]
     assert {"name": "HOST_NAME", "value": "ai.example.org"} in server["env"]
+
     login = container(items["Deployment", "kubectl-sky-login"])
     assert "--code-challenge-method=S256" in login["args"]
+
     variables = {item["name"]: item.get("value") for item in login["env"]}
     assert variables["OAUTH2_PROXY_REDIRECT_URL"] == "https://ai.example.org/oauth2/callback"
+
     ingress = items["Ingress", "kubectl-sky"]["spec"]
     assert (ingress["tls"][0]["hosts"], ingress["rules"][0]["host"]) == (
         ["ai.example.org"],
         "ai.example.org",
     )
     assert items["Deployment", "kubectl-sky-controller-tasks"]["spec"]["replicas"] == 2
+
     extra = items["NetworkPolicy", "kubectl-sky-api-server-port"]["spec"]
     assert extra["egress"] == [{"ports": [{"protocol": "TCP", "port": 16443}]}]
+
     for name in ("kubectl-sky-api", "kubectl-sky-controller-tasks"):
         labels = items["Deployment", name]["spec"]["template"]["metadata"]["labels"]
         assert extra["podSelector"]["matchLabels"].items() <= labels.items()
     (rule,) = items["NetworkPolicy", "kubectl-sky-api"]["spec"]["ingress"]
     front = items["Deployment", "kubectl-sky-login"]["spec"]["template"]["metadata"]["labels"]
     assert rule["from"] == [{"podSelector": {"matchLabels": front}}] and rule["ports"]
+
     metrics = yaml.safe_dump(items["NetworkPolicy", "kubectl-sky-metrics"])
     assert "kubernetes.io/metadata.name: metrics" in metrics
     assert "sky.example.com" not in yaml.safe_dump(list(items.values()))

@@ -72,6 +72,7 @@ def test_api_killed_during_submits_neither_loses_nor_doubles_tasks(
                 time.sleep(0.15)  # into the next submit
                 server.kill()
     assert len(submitter.ids) == TASKS
+
     tasks = json.loads(sky("list", "--all-users", "-o", "json").stdout)["tasks"]
     assert sorted(task["task_id"] for task in tasks) == sorted(submitter.ids)
     assert {task["metadata"]["num_nodes"] for task in tasks} == {3}

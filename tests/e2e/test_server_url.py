@@ -38,13 +38,16 @@ def test_task_through_the_server_is_the_same_task(sky: Command, through: Command
     (folder / "code" / "hello.txt").write_text("hello from a file\n")
     submitted = through("submit", "-", "--detach", "--id", "through1", stdin=TASK)
     assert submitted.returncode == 0, submitted.stderr
+
     follower = through.start("logs", "-f", "through1")
     lines = [follower.stdout.readline() for _ in range(2)]  # type: ignore[union-attr]
     assert sorted(lines) == [f"node-{rank} | hello from a file\n" for rank in (0, 1)]
+
     ran = through("exec", "through1", "--rank", "1", "--", "cat", "hello.txt")
     assert (ran.returncode, ran.stdout) == (0, "hello from a file\n")
     assert through("cp", "through1:hello.txt", "copy.txt").returncode == 0
     assert (folder / "copy.txt").read_text() == "hello from a file\n"
+
     statuses = [
         json.loads(run("status", "through1", "-o", "json").stdout) for run in (sky, through)
     ]

@@ -59,6 +59,7 @@ def test_public_service_comes_up_and_its_pods_are_scheduled(
         assert done.returncode == 2 and REFUSED[name] in done.stderr
         return
     assert done.returncode == 0, done.stderr
+
     try:
         eventually(lambda: _are_scheduled(sky), 60, lambda: sky("serve", "status", "web").stdout)
     finally:

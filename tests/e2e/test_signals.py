@@ -39,14 +39,17 @@ def test_clients_killed_while_they_follow_leave_nothing_and_can_be_run_again(
 ) -> None:
     script = "num_nodes: 2\nrun: for i in 1 2 3; do echo tick $i; sleep 1; done\n"
     assert sky("submit", "-", "-d", "--id", "killed09", stdin=script).returncode == 0
+
     before = objects(kubectl, "killed09")
     clients = [sky.start(*command, "killed09") for command in (("logs", "-f"), ("wait",))]
     assert clients[0].stdout
     assert "tick 1" in clients[0].stdout.readline(), clients[0].communicate()
+
     for client in clients:
         client.kill()
         assert client.wait(60) == -signal.SIGKILL
     assert objects(kubectl, "killed09") == before
+
     done = sky("logs", "-f", "killed09")
     lines = [f"node-{rank} | tick {number}" for rank in (0, 1) for number in range(1, 4)]
     assert (done.returncode, sorted(done.stdout.splitlines())) == (0, lines), done.stderr
@@ -73,15 +76,18 @@ run: |
 def test_stop_runs_hooks_before_program_gets_sigterm(sky: Command, kubectl: Command) -> None:
     running = sky.start("submit", sky.write("t.yaml", HOOKS), "--id", "hooks001")
     assert running.stdout
+
     lines = [running.stdout.readline() for _ in range(4)]
     assert lines[1:] == [
         "callback STARTING of hooks001, task 0 train\n",
         "callback STARTED of hooks001, task 0 train\n",
         "ready\n",
     ]
+
     pod = kubectl("get", "pods", "-o", "jsonpath={.items[0].spec.terminationGracePeriodSeconds}")
     assert pod.stdout == "56"
     assert sky("stop", "hooks001").returncode == 0
+
     rest, _ = running.communicate(timeout=90)
     shown = [line for line in rest.splitlines() if line != "Terminated"]
     assert shown == [

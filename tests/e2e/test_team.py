@@ -67,6 +67,7 @@ def test_team_documented_commands_lead_to_first_task_of_user(
     shell = Command(("sh", "-euc"), environment, tmp_path)
     jsonpath = "jsonpath={.ports[0].port}"
     port = kubectl("get", "endpointslice", "kubernetes", "-n", "default", "-o", jsonpath).stdout
+
     try:
         for command in documented():
             started = time.monotonic()

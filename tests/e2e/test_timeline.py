@@ -16,10 +16,13 @@ run: sleep 3
 def test_timeline_has_the_phases_of_each_node(sky: Command) -> None:
     done = sky("submit", "-", "--id", "timed001", stdin=TASK)
     assert done.returncode == 0, done.stderr
+
     shown = sky("status", "timed001", "--timeline", "-o", "json")
     assert shown.returncode == 0, shown.stderr
+
     (task,) = json.loads(shown.stdout)["tasks"]
     assert [node["state"] for node in task["nodes"]] == ["completed", "completed"]
+
     for node in task["nodes"]:
         assert node["unknown"] == [], node
         *before, setup, run = node["phases"]

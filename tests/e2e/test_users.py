@@ -25,6 +25,7 @@ def test_users_add_enforces_quota_until_remove(
     added = sky("users", "add", alice, "-n", where, "--cpus", "1", "--tasks", "2")
     assert added.returncode == 0, added.stderr
     assert f"namespace/{where} created" in added.stdout
+
     try:
         assert sky("users", "add", alice, "-n", where).stdout.count(" unchanged") == 5
         eventually(lambda: kubectl.json("get", "quota", "-n", where)["items"][0]["status"]["used"])

@@ -81,6 +81,7 @@ def admit(kubectl: Command, namespace: str, task_id: str) -> None:
     group = kubectl.json("get", f"{KIND}/gang-{task_id}")
     wait_for_controller(lambda: len(pods(kubectl, task_id)) == group["spec"]["minMember"])
     (node, *_) = kubectl.json("get", "nodes")["items"]
+
     for pod in pods(kubectl, task_id):
         assert pod["spec"]["schedulerName"] == "volcano"
         assert "nodeName" not in pod["spec"], "no other scheduler binds the pod"
@@ -90,6 +91,7 @@ def admit(kubectl: Command, namespace: str, task_id: str) -> None:
         where = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
         done = kubectl("create", "--raw", where, "-f", "-", stdin=json.dumps(binding | target))
         assert done.returncode == 0, done.stderr
+
     running = ("--type=merge", "-p", '{"status": {"phase": "Running"}}')
     assert kubectl("patch", f"{KIND}/gang-{task_id}", *running).returncode == 0
 
@@ -104,13 +106,16 @@ def test_submit_volcano_bound_gang_runs_to_completion(
     admit(kubectl, namespace, "volcano5")
     out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
+
     expected = [f"node-{rank} | {rank} of 2" for rank in range(2)]
     assert sorted(out.splitlines()[1:]) == expected
     assert sky("logs", "volcano5", "--by-node").stdout.splitlines() == expected
     assert sky("wait", "volcano5").stdout == "task/volcano5 (gang) completed\n"
+
     rows = sky("list").stdout.splitlines()
     assert rows[1].split()[:4] == ["volcano5", "gang", "completed", "2/2"]
     assert sky("stop", "volcano5").stdout == "task/volcano5 (gang) stopped\n"
+
     until_deleted(kubectl, "volcano5")
     wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
 

@@ -49,10 +49,12 @@ def test_top_gpu_shows_what_programs_in_pods_print(sky: Command) -> None:
         ["0", "1 NVIDIA H200", "-", "-", "-", "-"],
         ["1", "0 Fake", "1%", "2Mi/3Mi", "4C", "5W/6W"],
     ]
+
     warnings = sorted(done.stderr.splitlines())
     assert warnings[0] == "warning: node-2: the program in the pod writes too many messages"
     assert warnings[1].startswith("warning: node-3: nvidia-smi failed with exit code 9: driver not")
     assert len(warnings) == 2 and "\x1b" not in done.stdout + done.stderr
+
     document = sky.json("top", "smismi01", "--gpu")
     assert [gpu["rank"] for gpu in document["gpus"]] == [0, 0, 1]
     assert [failure["rank"] for failure in document["failures"]] == [2, 3]
