@@ -35,6 +35,7 @@ def prepare() -> int:
         skypilot.python()
     for name in programs.PROGRAMS:
         programs.build(name)
+
     try:
         driver = drivers.prepare()
         for controller in controllers.ALL:
@@ -43,6 +44,7 @@ def prepare() -> int:
     except Unavailable as error:
         say(f"NO KUBERNETES: tests that need one will not run: {error}")
         return 1 if os.environ.get("CI") else 0
+
     say(f"the tests use {driver.name}")
     return 0
 

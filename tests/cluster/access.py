@@ -29,10 +29,12 @@ class Access:
         administrator = {**known[current], "namespace": "default"}
         config["contexts"] = [{"name": ADMIN, "context": administrator}]
         config["current-context"] = ADMIN
+
         if all(name in known for name in OTHERS):
             config["contexts"] += [{"name": name, "context": known[name]} for name in OTHERS]
             self._write(config)
             return {name: self._whoami(name) for name in OTHERS}
+
         self._run("create", "namespace", self._namespace)
         for name in OTHERS:
             self._add_account(config, name, administrator["cluster"])

@@ -71,6 +71,7 @@ def pretence() -> Iterator[tuple[str, dict[str, Any]]]:
         "reinvocationPolicy": "Never",
     }
     kind = "MutatingAdmissionPolicy"
+
     for made, spec in ((kind, policy), (f"{kind}Binding", {"policyName": name["name"]})):
         plural = "mutatingadmissionpolicies" if made == kind else "mutatingadmissionpolicybindings"
         yield plural, {"apiVersion": f"{group}/v1", "kind": made, "metadata": name, "spec": spec}
@@ -242,6 +243,7 @@ def _network(place: Place) -> dict[str, Any]:
 def _kubeconfig(place: Place) -> dict[str, Any]:
     certificate = Path(place.folder, "certificates", "apiserver.crt")
     server = f"https://127.0.0.1:{place.ports.api}"
+
     return {
         "apiVersion": "v1",
         "kind": "Config",

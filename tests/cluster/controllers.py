@@ -153,6 +153,7 @@ def kueue(
     certificate(certificates)
     version = "config.kueue.x-k8s.io/v1beta2"
     flags = [configured(certificates, version, integrations={"frameworks": _FRAMEWORKS})]
+
     with ExitStack() as stack:
         stack.enter_context(defined(MPI, real_cluster))
         stack.enter_context(defined(KUEUE, real_cluster))
@@ -193,6 +194,7 @@ def settled(cluster: Cluster, *controllers: Controller, **says: object) -> Itera
         run([*kubectl, "create", "namespace", namespace])
     option = f"--from-literal=config.yaml={json.dumps(config)}"
     run([*kubectl, "-n", namespace, "create", "configmap", "appwrapper-operator-config", option])
+
     try:
         yield
     finally:

@@ -64,9 +64,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         why = real_only(item.nodeid) if item.get_closest_marker("practice") else ""
         if why:
             item.add_marker(pytest.mark.skip(f"{_LEFT_OUT}{why}"))
+
     if session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
+
     with capture.global_and_fixture_disabled():
         if any(map(_uses_kubectl, session.items)):
             with suppress(Unavailable):  # the fixture `kubectl` says so again
@@ -88,11 +90,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if isinstance(report.longrepr, tuple)
     }
     left_out = {test: why for test, why in skipped.items() if why.startswith(_LEFT_OUT)}
+
     if left_out:
         title = f"NOT ON THE PRACTICE CLUSTER: {len(left_out)}"
         terminalreporter.section(title, yellow=True, bold=True)
         for test, why in left_out.items():
             terminalreporter.line(f"{test}: {why.removeprefix(_LEFT_OUT)}")
+
     absent = {why for why in skipped.values() if why.startswith(_ABSENT)}
     if absent:
         terminalreporter.section("NO KUBERNETES", red=True, bold=True)

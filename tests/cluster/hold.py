@@ -76,6 +76,7 @@ def hold(by_hand: bool, practice: bool) -> None:
     signal.signal(signal.SIGTERM, _leave)
     for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal's are for the tests
         signal.signal(number, _stay)
+
     try:
         driver = drivers.prepare(drivers.PRACTICE if practice else None)
         with driver.start() as cluster:

@@ -79,6 +79,7 @@ class _Hub(_Answers):
             place = f"models/{place}"
         files = FILES.get(place)
         private = "private" in place and self.known != f"Bearer {TOKEN}"
+
         if files is None or private:
             code = 401 if private else 404
             self.answer(code, X_Error_Message="Repository not found")
@@ -94,15 +95,18 @@ class _Hub(_Answers):
         inside = {name: data for name, data in files.items() if name.startswith(below)}
         if place.startswith("buckets/") and path in files:
             inside[path] = files[path]
+
         if not inside:
             self.answer(404, X_Error_Message=f"{path} does not exist")
             return
+
         entries = [_entry(name, data) for name, data in sorted(inside.items())]
         if query["recursive"] == ["false"]:
             names = {entry["path"][len(below) :] for entry in entries}
             folders = {name.split("/")[0] for name in names if "/" in name}
             entries = [entry for entry in entries if "/" not in entry["path"][len(below) :]]
             entries += [{"type": "directory", "path": below + name} for name in folders]
+
         begin = int(query.get("cursor", ["0"])[0])
         end = begin + _PAGE
         again = f"{self.server.url}{urlsplit(self.path).path}?recursive={query['recursive'][0]}"

@@ -35,6 +35,7 @@ def multikueue(
         require(pytestconfig, controller)
     if real_cluster.driver != "machine":
         absent("no MultiKueue: two more clusters are only made of this machine's programs")
+
     with ExitStack() as stack:
         contexts = {}
         holders = {name: Holder.start(ENVIRONMENT) for name in ("manager", WORKER)}
@@ -75,6 +76,7 @@ def kueue_with_webhooks(cluster: Cluster, folder: Path) -> Iterator[None]:
     port = json.loads((certificates / "config.yaml").read_text())["webhook"]["port"]
     trust = {"caBundle": base64.b64encode((certificates / "tls.crt").read_bytes()).decode()}
     _kubectl(cluster, "create", "namespace", KUEUE.namespace)
+
     with defined(JOBSET, cluster), defined(KUEUE, cluster):
         convert = {"url": f"https://127.0.0.1:{port}/convert", **trust}
         webhook = {"conversionReviewVersions": ["v1"], "clientConfig": convert}
@@ -127,6 +129,7 @@ def _connection(kubeconfig: dict[str, Any]) -> list[dict[str, Any]]:
     source = {"kubeConfig": {"locationType": "Secret", "location": WORKER}}
     parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "all"}
     controller = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
+
     return [
         secret,
         _object("MultiKueueCluster", WORKER, clusterSource=source),

@@ -103,6 +103,7 @@ def plane(release: Release, nodes: Mapping[str, Mapping[str, str]]) -> Iterator[
         machine.sweep()
         place = Place.claim()
         cache.own(place.folder / "owner")
+
     starter = _Plane(place, release.program())
     try:
         starter.start_plane(release)

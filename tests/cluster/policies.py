@@ -86,12 +86,14 @@ class State(NamedTuple):
         if "ipBlock" in peer:
             return [_known(peer["ipBlock"], "cidr")["cidr"]]
         namespaces = {policy["metadata"]["namespace"]}
+
         if "namespaceSelector" in peer:
             namespaces = {
                 item["metadata"]["name"]
                 for item in self.namespaces
                 if _matched(peer["namespaceSelector"], item)
             }
+
         return [
             pod["status"]["podIP"]
             for pod in self.pods

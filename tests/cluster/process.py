@@ -110,6 +110,7 @@ def running(
     log_file = folder / f"{controller.name}.log"
     environment = {"HOME": str(folder), "USER": "root", "PATH": path()}
     before = (part.format(folder=folder) for part in controller.before)
+
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             [*before, str(controller.program()), *flags, *controller.flags],
@@ -118,6 +119,7 @@ def running(
             stdout=log,
             stderr=log,
         )
+
     try:
         yield
     finally:

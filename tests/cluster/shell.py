@@ -56,7 +56,9 @@ def run(
         text=True,
         check=False,
     )
+
     if done.returncode:
         end = "\n  ".join((done.stderr or done.stdout).strip().splitlines()[-8:])
         raise Broken(f"`{' '.join(map(str, command))}` failed ({done.returncode}):\n  {end}")
+
     return done.stdout

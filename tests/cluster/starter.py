@@ -34,11 +34,13 @@ class Starter:
         """Start everything. Raises Broken when something ends or takes too long."""
         place = self._place
         place.cgroup.create()
+
         for name, text in components.files(place).items():
             file = place.folder / name
             file.parent.mkdir(exist_ok=True)
             file.touch(mode=0o600)
             file.write_text(text)
+
         key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
         run([*key, "-out", place.folder / "accounts.key"])
         self._run("etcd", [self._kube, *components.etcd(place)])

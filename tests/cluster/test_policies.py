@@ -122,6 +122,7 @@ def test_service_is_resolved_to_endpoint_that_is_ready() -> None:
     }
     read = state(services=[service, headless], slices=[part])
     to = "-p tcp --dport 80 -j DNAT --to-destination 10.100.1.9:8000"
+
     resolved = read.rules(LOGIN, NODE)
     assert [line for line in resolved.splitlines() if "-A" in line] == [
         f"-A OUTPUT -d 198.18.0.9 {to}"

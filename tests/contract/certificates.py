@@ -46,6 +46,7 @@ class Authority:
         hour = datetime.timedelta(hours=1)
         (common,) = name.get_attributes_for_oid(NameOID.COMMON_NAME)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+
         return (
             x509.CertificateBuilder()
             .subject_name(name)

@@ -46,6 +46,7 @@ def _read(name: str) -> dict[str, Fields]:
     extracted: dict[str, Fields] = {}
     fields: Fields = {}
     proto = machine.sources(f"k8s.io/{module}") / below / "generated.proto"
+
     for line in proto.read_text().splitlines():
         if line.startswith("message "):
             fields = extracted[f"{package}.{line.split()[1]}"] = {}
@@ -59,6 +60,7 @@ def _read(name: str) -> dict[str, Fields]:
             if value:
                 shape = "map"
             fields[number] = [field, shape, kind]
+
     return extracted
 
 
@@ -73,11 +75,13 @@ def extract() -> dict[str, Fields]:
         for kind in kinds.split()
     ] + [f"{_META}.DeleteOptions"]
     wanted: dict[str, Fields] = {}
+
     while todo:
         name = todo.pop()
         if name not in wanted and name not in _PLAIN:
             wanted[name] = known[name]
             todo += [kind for _, _, kind in known[name].values()]
+
     return wanted
 
 

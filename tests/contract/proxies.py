@@ -111,6 +111,7 @@ class CuttingProxy:
                     if self.politely:
                         sink.shutdown(socket.SHUT_RDWR)
                     break
+
         _reset(source)
         _reset(sink)
 
@@ -197,6 +198,7 @@ class FrontProxy:
             )
         except ClusterError as error:
             return _refusal(error, path.path)
+
         return answer.status, {}, json.dumps(answer.body).encode()
 
     def _log(self, direct: Session, path: str, query: dict[str, str]) -> bytes:

@@ -183,6 +183,7 @@ def test_impersonation_without_rights_is_forbidden(
     path = "/apis/rbac.authorization.k8s.io/v1"
     admin.send("POST", f"{path}/clusterroles", body=role)
     admin.send("POST", f"{path}/clusterrolebindings", body=binding)
+
     try:
         alice = Door(cluster, "alice")
         jane = {"Impersonate-User": "jane"}

@@ -47,6 +47,7 @@ def custom_kind(session: Session) -> Iterator[Kind]:
     }
     assert not access.serves(session, kind)
     session.send("POST", DEFINITIONS, body=body)
+
     try:
         eventually(lambda: access.serves(session, kind))
         yield kind

@@ -62,6 +62,7 @@ def test_existing_logs_of_two_pods_come_in_order_of_time(
     times = [text for _, text in lines]
     assert len(times) == 12
     assert times == sorted(times)
+
     ranks = [source.rank for source, _ in lines]
     assert ranks != sorted(ranks)
 

@@ -216,6 +216,7 @@ def test_credential_plugin_in_terminal_shows_its_messages_and_reads_answers(
     os.close(terminal)
     os.write(master, b"pe\n")
     assert process.wait(60) == 1
+
     screen = os.read(master, 65536).decode()
     os.close(master)
     assert "code?" in screen
@@ -275,6 +276,7 @@ print(json.dumps({credential!r} | {{"status": {{"token": token}}}}))
         user=make_plugin(tmp_path, body),
         cluster={"server": server, "insecure-skip-tls-verify": True},
     )
+
     session = Session.connect(Connection(kubeconfig=str(path)))
     assert objects.list_all(session, kinds.NODE)
 
@@ -476,11 +478,13 @@ def test_connect_client_certificates_authenticate_user(
     session = Session.connect(Connection(kubeconfig=str(path)))
     assert objects.list_all(session, kinds.NODE) == []
     assert strict.callers == ["carol"]
+
     other = Connection(kubeconfig=str(path), insecure=False)
     path.write_text(path.read_text().replace("tls-server-name: inside", "tls-server-name: outside"))
     with pytest.raises(ClusterError, match="certificate"):
         objects.list_all(Session.connect(other), kinds.NODE)
     assert strict.callers == ["carol"]
+
     loose = Connection(kubeconfig=str(path), insecure=True)
     assert objects.list_all(Session.connect(loose), kinds.NODE) == []
 

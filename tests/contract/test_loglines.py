@@ -57,6 +57,7 @@ def test_resume_position_after_cuts_returns_every_line_once(
     log = make_log(ticks, zone)
     place = ResumePosition()
     returned = []
+
     for cut in [*cuts, None]:
         place.resume()
         answer = since(log, place.since) if place.since else log
@@ -138,6 +139,7 @@ def test_resume_position_of_tail_returns_later_lines_once(fraction: bytes, encod
     position.advance(position.new_lines([three]))
     position = ResumePosition.decode(position.encode()) if encoded else position
     position.resume()
+
     received = [
         line for chunk in ([one], [two, three], [later]) for line in position.new_lines(chunk)
     ]

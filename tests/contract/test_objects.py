@@ -190,6 +190,7 @@ def test_core_manager_lists_pods_and_events(session: Session, namespace: str) ->
     assert [item["metadata"]["name"] for item in core.list_pods(namespace)] == ["a"]
     assert core.list_pods(namespace, "of=nobody") == []
     assert core.list_pods(namespace, field_selector="metadata.name=b") == []
+
     event = {
         "apiVersion": "v1",
         "kind": "Event",

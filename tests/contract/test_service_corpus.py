@@ -72,6 +72,7 @@ def test_public_service_is_served_or_refused(
     kinds = [manifest.object["kind"] for manifest in rendered.own]
     assert ("HorizontalPodAutoscaler" in kinds) is scaled
     assert {"Deployment", "Service", "ConfigMap"} <= set(kinds)
+
     (container,) = rendered.workload[0].object["spec"]["template"]["spec"]["containers"]
     probe = tasks[0]["service"].get("readiness_probe")
     by_script = isinstance(probe, dict) and bool(probe.keys() & {"post_data", "headers"})

@@ -109,16 +109,20 @@ def test_request_forbidden_after_restart_is_unreachable(
     alice = Session.connect(connection).impatient()
     with pytest.raises(Forbidden):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+
     proxy.refusing = True
     proxy.cut()
     with pytest.raises(Unreachable):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+
     proxy.refusing = False
     with pytest.raises(Unreachable, match="has just restarted and returned: forbidden: user alice"):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+
     monkeypatch.setattr(session_module, "_RESTART_SECONDS", 0.0)
     with pytest.raises(Forbidden):
         objects.list_all(alice, kinds.CONFIG_MAP, namespace)
+
     alice.close()
 
 

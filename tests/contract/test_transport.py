@@ -71,6 +71,7 @@ def test_request_refused_for_a_moment_is_retried_if_that_is_safe(
         "delete": lambda: objects.delete(session, kinds.CONFIG_MAP, "a"),
         "create": lambda: objects.create(session, CONFIG_MAP),
     }
+
     with suppress(ClusterError):
         requests[request_name.partition(" ")[0]]()
     assert cluster.count(request_name) == sent

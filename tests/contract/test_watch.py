@@ -163,6 +163,7 @@ def test_watch_expired_version_lists_again_and_reports_differences(
         ("ADDED", "new"),
         ("SYNCED", ""),
     ]
+
     objects.create(session, make_config_map("newer", namespace))
     assert until(watched, last(Change.ADDED, "newer")) == [("ADDED", "newer")]
 
@@ -278,13 +279,16 @@ def test_shared_watch_gives_each_value_its_own_changes(session: Session, namespa
     of_b = shared.changes("b")
     assert until(of_a, synced) == [("ADDED", "a"), ("SYNCED", "")]
     assert until(of_b, synced) == [("ADDED", "b"), ("SYNCED", "")]
+
     relabelled = {"metadata": {"labels": {"of": "b"}}}
     objects.patch(session, kinds.CONFIG_MAP, "a", namespace, relabelled)
     assert until(of_a, last(Change.DELETED, "a")) == [("DELETED", "a")]
     assert until(of_b, last(Change.MODIFIED, "a")) == [("MODIFIED", "a")]
+
     of_a.close()  # type: ignore[attr-defined]
     objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
     assert until(of_b, last(Change.DELETED, "a")) == [("DELETED", "a")]
+
     of_b.close()  # type: ignore[attr-defined]
     eventually(lambda: watchers() <= others, message=lambda: str(watchers()))
 
