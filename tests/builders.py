@@ -53,6 +53,7 @@ def make_metadata(
     labels = {"skypilot-task": "true", "task-id": task_id, "task-name": "train", "username": user}
     if node is not None:
         labels["node-idx"] = str(node)
+
     return {
         "name": name,
         "namespace": "default",
@@ -80,6 +81,7 @@ def make_job(node: int = 0, nodes: int = 1, end: str = "", **more: Any) -> Json:
             "lastTransitionTime": "2026-01-01T00:09:00Z",
         },
     ]
+
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -257,6 +257,7 @@ class FakeCluster:
         main = {"name": "main", "state": {"terminated": end}}
         phase = "Failed" if exit_code else "Succeeded"
         self.change(kinds.POD, pod, status={"phase": phase, "containerStatuses": [main]})
+
         if final:
             condition = {
                 "type": "Failed" if exit_code else "Complete",
@@ -319,14 +320,17 @@ class FakeCluster:
         self.sent.append(request)
         url = urlsplit(request.url)
         match = _PATH.fullmatch(url.path)
+
         if url.path == "/readyz":
             code = 200 if self.ready else 500
             return "", _reply(code, {})
+
         if url.path == "/version":
             return "", _reply(200, {"gitVersion": "v1.36.0"})
         if url.path.startswith("/apis") and (not match or url.path.count("/") < 4):
             self.requests.append(f"get {url.path}")
             return self.requests[-1], self._discovery(url.path)
+
         try:
             call = self._parsed(url.path, dict(parse_qsl(url.query)), request, match)
             call = dataclasses.replace(call, user=self._authenticated(request))
@@ -341,6 +345,7 @@ class FakeCluster:
             self._run(str(call), late=True)
         except Problem as problem:
             return "", _reply(problem.code, problem.status())
+
         return str(call), reply
 
     def _parsed(
@@ -355,6 +360,7 @@ class FakeCluster:
             raise problems.no_path()
         read_many = "watch" if "watch" in query else "list"
         reading = "get" if parts["name"] else read_many
+
         return _Call(
             _VERBS.get(request.method, reading),
             path,
@@ -447,19 +453,23 @@ class FakeCluster:
             return self._apply(call)
         live = self._existing(call)
         body = call.body
+
         for field in ("uid", "resourceVersion"):
             if (
                 body.get("metadata", {}).get(field, live["metadata"][field])
                 != live["metadata"][field]
             ):
                 raise problems.conflict(call.kind.resource, call.name, f"{field} in precondition")
+
         patched = patches.merge(live, body)
         references = live["metadata"].get("ownerReferences", ())
+
         if "ownerReferences" in body.get("metadata", {}):
             by_uid = {
                 entry["uid"]: entry for entry in (*references, *body["metadata"]["ownerReferences"])
             }
             patched["metadata"]["ownerReferences"] = list(by_uid.values())
+
         return 200, self._store(call.path, patched)
 
     def _delete(self, call: _Call) -> tuple[int, Json]:
@@ -548,6 +558,7 @@ class FakeCluster:
     def _watched(self, call: _Call, stream: "_Stream") -> Iterator[bytes]:
         since = int(call.query.get("resourceVersion") or 0)
         position = 0
+
         if "sendInitialEvents" in call.query:
             with self._changed:
                 (_, answer) = self._list(call)
@@ -556,6 +567,7 @@ class FakeCluster:
             end = {"type": "BOOKMARK", "object": {"metadata": metadata}}
             added = [{"type": "ADDED", "object": item} for item in answer["items"]]
             yield b"".join(json.dumps(event).encode() + b"\n" for event in (*added, end))
+
         while True:
             with self._changed:
                 while len(self._events) == position and not stream.over:
@@ -580,6 +592,7 @@ class FakeCluster:
         lines = self._logs.setdefault(call.name, [])
         if "tailLines" in query:
             sent = max(0, len(lines) - int(query["tailLines"]))
+
         while True:
             with self._changed:
                 while len(lines) == sent and query.get("follow") == "true" and not stream.over:

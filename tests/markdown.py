@@ -83,6 +83,7 @@ def steps(page: str) -> list[File | Command]:
     """Return the files and commands of a page, in order. Raises ValueError for unused markers."""
     result: list[File | Command] = []
     skipped: list[tuple[str, str]] = []
+
     for match in _BLOCK.finditer(page):
         if match["reason"]:
             if match["reason"] not in REASONS:
@@ -98,6 +99,7 @@ def steps(page: str) -> list[File | Command]:
             ):
                 raise ValueError(f"no command for <!-- not run: {reason}: {words} -->")
         skipped = []
+
     return result
 
 

@@ -144,6 +144,7 @@ def test_spot_example_stopped_node_saves_last_checkpoint(tmp_path: Path) -> None
         "(folder.parent / 'checkpoint-100').mkdir()\n"
         "time.sleep(600)\n"
     )
+
     with run.start() as process:
         eventually(lambda: (tmp_path / "tmp" / "checkpoints" / "checkpoint-100").exists())
         os.killpg(process.pid, signal.SIGTERM)
@@ -170,8 +171,10 @@ def test_bucket_array_example_answers_what_is_missing(tmp_path: Path) -> None:
         (tmp_path / "my-bucket" / "prompts" / name).write_text(request)
     jobs = {"SKYPILOT_NUM_JOBS": "1", "SKYPILOT_JOB_RANK": "0"}
     assert run(**jobs) == (0, "a is answered\nb is answered\nc is answered\n")
+
     (tmp_path / "my-bucket" / "answers" / "b").unlink()
     assert run(**jobs) == (0, "b is answered\n")
+
     (tmp_path / "my-bucket" / "prompts" / "d").write_text("no JSON")
     code, out = run(**jobs)
     assert (code != 0, "d is answered" in out) == (True, False)

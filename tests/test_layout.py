@@ -72,12 +72,14 @@ def violations(path: Path) -> Iterator[str]:
     tree = ast.parse(text)
     if text and not ast.get_docstring(tree):
         yield "no docstring that says what the file is for"
+
     for node in ast.walk(tree):
         if isinstance(node, Function):
             if length(node) > 70:
                 yield f"{node.name}() is longer than 70 lines"
             if parameters(node) > 6:
                 yield f"{node.name}() has more than 6 parameters"
+
     inside = path.relative_to(next(filter(path.is_relative_to, CODE_FOLDERS)))
     if len(inside.parts) > 2:
         yield "deeper than one folder"

@@ -122,6 +122,7 @@ def test_action_skips_links_and_quotes_nothing_of_them(action: Action, tmp_path:
     assert done.returncode == 2 and "no files match" in done.stdout
     assert "skipped: 'file.sky.yaml' is a symbolic link" in done.stdout
     assert "token" not in done.stdout + done.stderr, "names outside of the checkout"
+
     (checkout / "task.sky.yaml").write_text(GOOD)
     done = action(checkout)
     assert done.returncode == 0 and "1 file valid" in done.stdout

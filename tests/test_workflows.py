@@ -123,6 +123,7 @@ def test_release_names_its_image_by_digest_in_packages_and_archives(tmp_path: Pa
     digest = f"sha256:{'a1' * 32}"
     script = [str(tmp_path / ".ci" / "digest.sh")]
     assert subprocess.run([*script, "latest"], capture_output=True, check=False).returncode == 1
+
     shutil.copy(
         ROOT / "packages/server/kubectl_sky_server/install/model.py",
         tmp_path / "packages/server/kubectl_sky_server/install",
@@ -130,6 +131,7 @@ def test_release_names_its_image_by_digest_in_packages_and_archives(tmp_path: Pa
     subprocess.run([*script, digest], check=True)
     model = runpy.run_path(str(tmp_path / "packages/server/kubectl_sky_server/install/model.py"))
     assert model["DEFAULT_IMAGE"] == f"{RELEASE['env']['IMAGE']}:{__version__}@{digest}"
+
     for job in ("packages", "archives"):
         steps = [step.get("run", "") for step in RELEASE["jobs"][job]["steps"]]
         assert '.ci/digest.sh "$DIGEST"' in steps
@@ -147,6 +149,7 @@ def test_make_image_uses_builder_that_responds_or_says_what_is_missing(
     command = ["/bin/sh", str(ROOT / ".ci" / "image.sh"), "sky:1"]
     environment = {"PATH": str(tmp_path)}
     (tmp_path / "dirname").symlink_to(str(shutil.which("dirname")))
+
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if builder:
         assert (

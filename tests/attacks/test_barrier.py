@@ -50,6 +50,7 @@ class Task:
             "KUBECTL_SKY_TOKEN": self.token,
             "KUBECTL_SKY_BARRIER_TIMEOUT": str(self.timeout),
         }
+
         process = subprocess.Popen(
             [sys.executable, "-I", str(self.folder / "barrier.py"), str(self.number)],
             env=environment,

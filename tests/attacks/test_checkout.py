@@ -65,9 +65,11 @@ def checkout(tmp_path: Path, ran: Path) -> Path:
     repository = folder / "wd"
     repository.mkdir(parents=True)
     run_git(repository, "init", "-q")
+
     for name in ("a", "b"):
         (repository / name).mkdir()
         (repository / name / "f").write_text(name)
+
     run_git(repository, "add", ".")
     run_git(repository, "commit", "-qm", "x")
     run_git(repository, "sparse-checkout", "set", "--cone", "--sparse-index", "a")

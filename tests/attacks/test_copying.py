@@ -123,6 +123,7 @@ def test_extract_write_through_symlink_is_skipped(home: Path) -> None:
         entry("self/evil", b"x"),
         hard_link("stolen", "d/up/secret"),
     )
+
     assert files == {
         "d": "folder",
         "d/up": "folder",
@@ -268,6 +269,7 @@ def test_extract_local_symlink_is_replaced_not_followed(home: Path) -> None:
     (out / "kept").write_text("kept")
     (out / "keys").symlink_to("../.ssh")
     (out / "file").symlink_to("../secret")
+
     files, notes = copied(
         home,
         folder(),

@@ -234,6 +234,7 @@ config:
               <<: *a
 """
     (document,) = read(text)
+
     (danger,) = dangers.in_fields(document)
     assert danger.problem.path.endswith("containers[0].securityContext.privileged")
     assert danger.problem.line
@@ -342,6 +343,7 @@ def test_local_paths_outside_task_folder_are_warned(offline: Command, tmp_path: 
         "run: x\nworkdir: project/link\nfile_mounts:\n  /a: ~/.ssh\n  /b: project/code\n"
         "  /c: project/code/../../outside/a\n"
     )
+
     done = offline("render", "project/task.yaml", "--user", "ann")
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
@@ -441,6 +443,7 @@ def test_clone_script_hostile_url_is_refused(url: str, tmp_path: Path) -> None:
     (tmp_path / "repository.txt").write_text(f"{url}\nHEAD\n")
     (tmp_path / "sky_workdir").mkdir()
     program = f'fail() {{ shift; echo "FAILED $*"; exit 1; }}; dir=$1; cd sky_workdir; . {script}'
+
     done = subprocess.run(
         ["sh", "-c", program, "sh", str(tmp_path)],
         cwd=tmp_path,

@@ -105,6 +105,7 @@ def test_commands_with_any_umask_write_private_files(
     finally:
         os.umask(before)
     written = modes(home)
+
     files = {name for name in written if (home / name).is_file()}
     assert {written[name] for name in files} == {0o600}
     assert {written[name] for name in written.keys() - files} == {0o700}
@@ -176,6 +177,7 @@ def test_practice_cluster_in_a_readable_folder_writes_private_files(
         assert process.stdout
         assert process.stdout.readline().startswith("ready ")
         process.terminate()
+
     written = modes(folder)
     assert len(written) > 4
     assert {name: mode for name, mode in written.items() if mode & 0o077} == {}

@@ -185,6 +185,7 @@ def test_role_is_enough_for_ui(alice: Command) -> None:
         terminal.press("y")
         terminal.shows("stopped")
         terminal.press("q")
+
     assert terminal.written.count("may not") == terminal.written.count("may not list")
 
 
@@ -195,6 +196,7 @@ def test_role_with_extra_rights_lacks_none(
     items = printed_role(alice, "--with", "clean,cluster,serve")
     kinds_ = [item["kind"] for item in items]
     assert kinds_ == ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
+
     for item in items[2:]:  # tests have separate namespaces but share a cluster
         item["metadata"]["name"] += f"-{namespace}"
     items[3]["roleRef"]["name"] = items[2]["metadata"]["name"]
@@ -372,16 +374,20 @@ class Trial:
         proof = PROOFS[name]
         also = [BUILT_IN[other] for other in proof.also]
         tells = proof.tells or is_forbidden(right)
+
         if proof.limits:
             self.kubectl("create", "-f", "-", stdin=json.dumps(proof.limits))
             until_counted(self.kubectl, proof.limits["kind"])
+
         self.take(right, *also, check=right, expected=False)
         lacking = attempt(self.alice, proof.command, proof.stdin)
         assert "Traceback" not in lacking.stderr
+
         if proof.tells:
             self.take(*also, check=right, expected=True)
             done = attempt(self.alice, proof.command, proof.stdin)
             assert not tells(done), (name, done.stdout, done.stderr)
+
         if proof.limits:
             self.kubectl("delete", proof.limits["kind"], "small")
         return tells(lacking)

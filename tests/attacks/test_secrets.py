@@ -240,6 +240,7 @@ def test_render_secrets_are_written_with_mode_0600(offline: Command) -> None:
     text = f"name: t\nrun: x\nsecrets: {{TOKEN: {MARKER}}}\n"
     old = offline.folder / "out" / "01-secret-t-abcd1234.yaml"
     before = os.umask(0)
+
     try:
         for _ in range(2):
             words = ("--id", "abcd1234", "--show-secrets", "--output-dir", "out")
@@ -342,6 +343,7 @@ class Site:
                 login = self.headers.get("Authorization")
                 if login:
                     site.logins.append(login)
+
                 if redirect:
                     self.send_response(302)
                     self.send_header("Location", redirect + self.path)
@@ -410,6 +412,7 @@ def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tup
     (node / "repository.txt").write_text(scripts["repository.txt"])
     (node / "clone.sh").write_text(assets.read("runtime", "clone.sh"))
     before = 'fail() { echo "$2"; exit 1; }; dir=$PWD; cd sky_workdir; . "$dir/clone.sh"; env'
+
     done = subprocess.run(
         ["sh", "-c", before],
         cwd=node,

@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="the smallest sizes, once")
     given = parser.parse_args()
     tables = TARGETS[given.target]
+
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         bench = replace(Bench.install(folder), short=given.short, writes=given.write)

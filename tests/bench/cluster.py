@@ -62,20 +62,24 @@ def files(bench: Bench) -> None:
     """From an empty namespace until every node has the files."""
     texts = [path.read_bytes() for path in sorted(Path(os.__file__).parent.glob("*/*.py"))]
     size = number = 0
+
     while size < (_BYTES // 100 if bench.short else _BYTES):
         path = bench.folder / "large" / f"part{number // 50}" / f"module{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(texts[number % len(texts)])
         size = size + path.stat().st_size
         number = number + 1
+
     (bench.folder / "small").mkdir()
     for number in range(_SMALL):
         bench.write(f"small/{number}.py", "words of a small file\n" * 140)
     bench.write("copy.sh", _COPY)
+
     for workdir, nodes in (("large", _NODES), ("small", 1)):
         text = _FILES.format(workdir=workdir, nodes=nodes)
         bench.write(f"{workdir}.yaml", text)
         bench.write("without.yaml", text.replace(f"workdir: {workdir}\n", ""))
+
     title = f"{_BYTES // 10**6} MB of code to {_NODES} nodes"
     lines = ("sh copy.sh", "kubectl-sky submit large.yaml --detach")
     bench.compare("files", title, lines, rounds=5, around=bench.namespace)

@@ -41,6 +41,7 @@ def language(bench: Bench) -> None:
         text = f'#!/bin/sh\nexec {skypilot.python().with_name(program)} "$@"\n'
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
+
     texts = [path.read_text() for path in sorted(_EXAMPLES.glob("*.yaml"))]
     local = ("workdir:", "file_mounts:")  # what is timed is reading files, not looking for others
     texts = [text for text in texts if not any(map(text.count, local))]

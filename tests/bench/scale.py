@@ -77,6 +77,7 @@ class Growth:
                     requests,
                 )
             )
+
         growth = ["growth"] * (len(self.sizes) > 1)
         head = ("command", *(f"{size:,}: s" for size in self.sizes), *growth)
         self.bench.table(name, (*head, "processor s", "MB", "requests"), rows)
@@ -128,6 +129,7 @@ def nodes(bench: Bench) -> None:
     """Commands on one task of many nodes, which run until they are stopped."""
     growth = Growth(bench, _NODES)
     stored: dict[str, list[str]] = {"jobs": [], "indexed": []}
+
     for size in growth.sizes:
         bench.write("many.yaml", _TASK.format(size))
         for backend, kept in stored.items():
@@ -140,6 +142,7 @@ def nodes(bench: Bench) -> None:
                 growth.time(f"kubectl-sky status {task}")
                 growth.time(f"kubectl-sky doctor {task}")
                 growth.time(f"kubectl-sky stop {task} --yes", once=True)
+
     growth.table("nodes")
     head = ("KB in etcd", *(f"{size:,} nodes" for size in growth.sizes))
     bench.table("etcd", head, [(f"`{backend}`", *kept) for backend, kept in stored.items()])
@@ -152,6 +155,7 @@ def _kilobytes(bench: Bench, namespace: str) -> float:
     port = urlsplit(cluster["cluster"]["server"]).port or 0
     url = f"http://127.0.0.1:{port + 1}/v3/kv/range"  # tests/cluster/place.py chooses the port
     size = 0
+
     for kind in _IN_ETCD:
         ends = (f"/registry/{kind}/{namespace}{after}" for after in "/0")  # `0` follows `/`
         encoded = (base64.b64encode(end.encode()).decode() for end in ends)
@@ -161,6 +165,7 @@ def _kilobytes(bench: Bench, namespace: str) -> float:
         size += sum(
             len(base64.b64decode(pair[part])) for pair in pairs for part in ("key", "value")
         )
+
     return size / 1000
 
 
@@ -193,6 +198,7 @@ def queue(bench: Bench) -> None:
     kueue.mkdir()
     bench.write("queues.json", multikueue.as_list(*multikueue.queues(stopPolicy="Hold")))
     assert bench.cluster
+
     with multikueue.kueue_with_webhooks(bench.cluster, kueue):
         bench.run("kubectl apply -f queues.json")
         pretend.submit(session, job, multikueue.NAMESPACE, size)

@@ -143,6 +143,7 @@ class _Page:
     async def follow(self) -> None:
         begun = time.time()
         rest = bytearray()
+
         async with self._client.stream("GET", self._path) as answer:
             async for part in answer.aiter_raw():
                 rest += part
@@ -176,6 +177,7 @@ async def _view(
             await asyncio.sleep(0.1)
         for task in following:
             task.cancel()
+
     changes = [seconds for page in pages for seconds in page.changes.values()]
     times = (*_percentiles([page.list for page in pages]), *_percentiles(changes))
     return [f"{value:.2f}" for value in times]

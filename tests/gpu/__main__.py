@@ -96,6 +96,7 @@ def shrink(small: Small, machine: Machine, gpus: int) -> str:
     task["run"] = task["run"].replace("/checkpoints", "/tmp/checkpoints")
     path_of_tasks = f"{Path(machine.python).parent}:/usr/local/bin:/usr/bin:/bin"
     task["envs"] = {**task.get("envs", {}), "PATH": path_of_tasks, "HF_HUB_OFFLINE": "1"}
+
     if small.has_model:
         work = machine.home / f"work-{small.number}"
         shutil.copytree(ROOT / task["workdir"], work)
@@ -104,6 +105,7 @@ def shrink(small: Small, machine: Machine, gpus: int) -> str:
         subprocess.run([machine.python, str(script), str(work / "model")], check=True)
         task["workdir"] = str(work)
         task["envs"] |= {"MODEL": "./model", "PYTHONPATH": "."}
+
     return yaml.safe_dump(task)
 
 

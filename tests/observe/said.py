@@ -297,25 +297,31 @@ def _of_nodes(rule: str) -> TaskSnapshot:
     services = {"job-not-found": [make_service(jobs[0])], "not-submitted": [make_service()]}
     owned = ownership.explain(ownership.decide(jobs, pods), services.get(rule, []))
     (task,) = status.fold(owned)
+
     if rule == "being-deleted":
         jobs[0]["metadata"] |= {"deletionTimestamp": "2026-01-01T00:05:00Z"}
         jobs[0]["metadata"] |= {"finalizers": ["x/stuck"]}
         return TaskSnapshot(ID, "default", {"Job": (jobs[0],)})
+
     if rule in ("pod-terminating", "pod-on-lost-node", "cluster-node-silent"):
         message = "" if rule == "pod-terminating" else "cluster node worker-1 does not respond"
         reason = NODE_LOST if rule == "cluster-node-silent" else TERMINATING
         node = replace(task.nodes[0], state=State.RUNNING, reason=reason, message=message)
         task = replace(task, nodes=(node,), num_nodes=1)
+
     if rule == "waits-for-files":
         node = replace(task.nodes[0], pod="a", reason=WAITING_FOR_FILES, message="submit again")
         task = replace(task, nodes=(node,), num_nodes=1)
+
     if rule == "held":
         until = "2026-01-01T00:30:00Z"
         node = replace(task.nodes[0], state=State.FAILED, exit_code=7, pod="a", held_until=until)
         task = replace(task, nodes=(node,), num_nodes=1)
+
     if rule == "pods-stopped":
         whole = make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])
         return TaskSnapshot(ID, "default", {"Job": (whole,)})
+
     return TaskSnapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
 
 

@@ -263,6 +263,7 @@ def make_native_gang(
         },
         "status": {"conditions": [said]},
     }
+
     gang = make_gang("1500m", "2", "2", "2")
     gang.pods[0]["status"]["phase"] = phase
     objects = {**gang.objects, "podgroups.scheduling.k8s.io": (group,), ALL_PODS: (OTHER,)}
@@ -396,9 +397,11 @@ def test_doctor_gpu_without_cluster_node_names_the_existing_gpus(
     (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
     assert (finding.rule, "kubectl sky gpus" in finding.then) == ("labels", True)
     assert finding.what == what
+
     unread = {kind: items for kind, items in seen.objects.items() if kind != "Node"}
     (finding,) = diagnose(replace(seen, objects=unread), RULES)
     assert finding.what.endswith(f" do not have the GPU that the task requires: {name}")
+
     requests = {"requests": {"nvidia.com/gpu": "1"}}
     seen.pods[0]["spec"]["containers"] = [{"name": "main", "resources": requests}]
     other: Json = {"metadata": {"name": "b"}, "status": {"allocatable": {"cpu": "4"}}}

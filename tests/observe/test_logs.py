@@ -98,6 +98,7 @@ def test_log_form_json_prints_object_per_line() -> None:
         },
         {"task": "t1", "rank": 1, "pod": "pod-a", "time": "2026-11-21T04:47:05Z", "text": ""},
     ]
+
     on_terminal = Form(output=LogFormat.JSON, terminal=True).block(of(NODE, b"\xc2\x9b2J"), True)
     assert b"\\u009b" in on_terminal
 

@@ -67,6 +67,7 @@ def test_pod_of_jobset_is_matched_through_its_job() -> None:
     }
     label = "jobset.sigs.k8s.io/jobset-name"
     assert ownership.jobs_between([whole], [pod]) == {label: [f"train-{ID}"]}
+
     owned = ownership.decide([whole], [pod], [between])
     assert fold(owned)[0].nodes[1].state is State.RUNNING
     assert ownership.decide([whole], [pod])[0].all_pods == []

@@ -102,6 +102,7 @@ def test_queue_status_has_counts_and_shares() -> None:
         5,
         "",
     )
+
     assert (found.namespace, found.cluster_queue) == ("team-a", "all")
     assert found.resources == (queues.Share("plain", "cpu", "300m", "3", "4"),)
     assert [one.position for one in found.waiting] == [1, 2]

@@ -67,6 +67,7 @@ def test_detailed_status_of_single_node_follows_pods() -> None:
     held["spec"] = {"suspend": True}
     unplaced = make_pod(phase="Pending", conditions=[LOST])
     unplaced["spec"] = {}
+
     for job, pods, status in (
         (held, [], DetailedStatus.QUEUED),
         (make_job(), [], DetailedStatus.PENDING),

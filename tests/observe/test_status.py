@@ -277,6 +277,7 @@ def test_node_waiting_for_files_is_pending(started: bool, upload: bool, state: S
     task = fold([make_job(rank, 2) for rank in range(2)], pods)
     assert (task.state, task.nodes[0].state) == (state, state)
     assert all(node.started and node.started_at for node in task.nodes), "they have logs"
+
     if state is State.PENDING:
         hint = f"waits for files; submit again with --id {ID} if no upload is running"
         assert task.note == pipelines.reason(task) == f"node-0: {hint}"
@@ -327,6 +328,7 @@ def test_task_with_missing_nodes_is_incomplete() -> None:
 def test_task_json_has_documented_fields() -> None:
     jobs = [make_job(0, 2, "Complete"), make_job(1, 2)]
     shown = dict(fold(jobs, [make_pod(1, state=RUNNING)]).as_json())
+
     metadata = shown.pop("metadata")
     assert shown == {
         "apiVersion": "kubectl-sky/v1",

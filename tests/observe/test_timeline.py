@@ -67,6 +67,7 @@ def test_finished_node_has_all_phases_without_gaps() -> None:
         {"name": "fetch", "state": {"terminated": init}},
         {"name": "sync", "state": sidecar},
     ]
+
     node = timeline_of(
         pod, event("Pulling", 2, pod), event("Pulled", 2, pod) | {"firstTimestamp": at(2, 50)}
     )

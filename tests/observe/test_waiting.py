@@ -37,6 +37,7 @@ def test_stage_follows_start_of_pod() -> None:
     unbound["spec"] = {}
     sandbox = condition("PodReadyToStartContainers")
     init: Json = {"name": "fetch", "image": "rclone:1", "state": {"running": {}}}
+
     stages = [
         make_waiting(),
         make_waiting(unbound),

@@ -62,12 +62,14 @@ class World:
             world.jobs[0] = make_whole(nodes, backend)
         else:
             world.jobs = {rank: make_job(rank, nodes) for rank in range(nodes)}
+
         for job in world.jobs.values():
             job["spec"]["backoffLimit"] = limit
         if backend in _WRAPPERS:
             kind, field = _WRAPPERS[backend]
             job = {"template": {"spec": {"completions": nodes, "template": {}}}}
             world.jobs[0] |= {"kind": kind, "status": {"phase": "Running"}, "spec": {field: [job]}}
+
         for rank in range(nodes):
             world.start(rank)
         world.services = [make_service(*world.jobs.values())]
@@ -161,6 +163,7 @@ class World:
             return
         status["phase"] = "Failed" if code else "Succeeded"
         status["containerStatuses"][1]["state"] = terminated(code, at=self.now)
+
         if code:
             self._failed(rank)
         elif self._key(rank) in self.jobs:

@@ -43,6 +43,7 @@ def test_bucket_copy_becomes_init_container() -> None:
         "RCLONE_CONFIG_SRC_REGION": "eu-1",
         "RCLONE_CONFIG_SRC_FORCE_PATH_STYLE": "True",
     }
+
     (mount,) = made.storage.mounts
     assert (mount.path, mount.sub_path) == ("/kubectl-sky/home/bucket-0", "data")
     assert made.storage.links == {"in": "/kubectl-sky/home/bucket-0"}
@@ -65,6 +66,7 @@ def test_bucket_hugging_face_uses_token_of_task() -> None:
     )
     stores = {"hf": {"endpoint": "http://other", "secret": "hf-keys"}}
     made = make_plan(task, FACTS, Settings(stores=stores))
+
     model, box = made.storage.downloads
     assert model.env == {
         "KUBECTL_SKY_SOURCE": "hf://org/m@v 1/a b$(X)",

@@ -38,6 +38,7 @@ def test_secret_references_become_variables_and_files() -> None:
     }
     assert "HF_TOKEN" not in plan.env, "the secret wins"
     assert plan.storage.secrets == {"secret-0": "id"}
+
     (mount,) = plan.storage.mounts
     assert (mount.path, mount.sub_path, mount.read_only) == (
         "/kubectl-sky/home/secret-0",
@@ -82,14 +83,17 @@ def test_registry_login_becomes_pull_secret(place: str) -> None:
     secrets = {one.object["metadata"]["name"]: one.object for one in rendered.auxiliary[1:]}
     found = secrets["train-bcdf2345-registry"]
     assert found["type"] == "kubernetes.io/dockerconfigjson"
+
     config = json.loads(base64.b64decode(found["data"][".dockerconfigjson"]))
     auth = base64.b64encode(b"alice:s3cr3t$(A)").decode()
     expected = {"username": "alice", "password": "s3cr3t$(A)", "auth": auth}
     assert config == {"auths": {"ghcr.io": expected}}
+
     spec = rendered.workload[0].object["spec"]["template"]["spec"]
     assert spec["imagePullSecrets"] == [{"name": "train-bcdf2345-registry"}]
     assert spec["containers"][0]["image"] == "ghcr.io/team/app:1"
     assert "s3cr3t" not in rendered.workload[0].text, "the password is only in Secrets"
+
     env = {one["name"]: one for one in spec["containers"][0]["env"]}
     assert "secretKeyRef" in env["SKYPILOT_DOCKER_PASSWORD"]["valueFrom"], "set as in SkyPilot"
 

@@ -152,6 +152,7 @@ def test_file_transfer_config_maps_are_projected_beside_scripts() -> None:
         one.name for one in plan.file_transfer.config_maps
     ]
     assert all("task-id" not in one["metadata"]["labels"] for one in (runtime, *config_maps))
+
     (volume,) = [
         one
         for one in rendered.workload[0].object["spec"]["template"]["spec"]["volumes"]

@@ -67,6 +67,7 @@ def test_pipeline_plan_has_labels_and_variables_of_stage() -> None:
         secrets={"SKYPILOT_MANAGED_JOB_ID": Secret("mine")},
     )
     plan = make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", 3))
+
     found = with_member(plan, last)
     assert found.suspended
     assert found.ttl_seconds == 60

@@ -180,6 +180,7 @@ def test_node_told_to_stop_never_ends_with_success(
         "KUBECTL_SKY_FILES": str(tmp_path),
     }
     command = [*shell.split(), str(tmp_path / script)]
+
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"ready\n"
@@ -202,6 +203,7 @@ def start_with_log(shell: str, run: str, folder: Path) -> subprocess.Popen[bytes
         "SKYPILOT_TASK_ID": "train-bcdf2345",
     }
     command = [*shell.split(), str(folder / "entry.sh")]
+
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -274,6 +276,7 @@ def start_without_bash(shell: str, folder: Path, task: Task) -> subprocess.Compl
     for name, text in plan.files.items():
         (folder / name).write_text(text)
     text = plan.start or assets.read("runtime", "entry.sh")
+
     environment = {
         "HOME": str(folder),
         "PATH": str(programs),
@@ -397,6 +400,7 @@ def test_ray_is_installed_by_start_cluster_as_by_skypilot(
     script = tmp_path / "start_cluster"
     script.write_text(assets.read("runtime", "ray_start_cluster.sh"))
     environ = {"PATH": str(tmp_path), "SKYPILOT_NODE_IPS": "10.0.0.1", "RAY_HEAD_PORT": "6385"}
+
     done = run_shell([str(shutil.which(shell)), str(script)], environ)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

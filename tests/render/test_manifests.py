@@ -194,6 +194,7 @@ def test_render_kubernetes_config_becomes_metadata_and_pod_fields() -> None:
     )
     (job,) = manifests.render(make_plan(Task(run="true", kubernetes=asked))).workload
     assert job.object["spec"]["suspend"] is True
+
     metadata = job.object["metadata"]
     pod = job.object["spec"]["template"]
     assert metadata["labels"]["kueue.x-k8s.io/queue-name"] == "q"
@@ -203,6 +204,7 @@ def test_render_kubernetes_config_becomes_metadata_and_pod_fields() -> None:
     assert pod["spec"]["serviceAccountName"] == "robot"
     assert pod["spec"]["automountServiceAccountToken"] is True
     assert "nodeSelector" not in pod["spec"]
+
     asked = Kubernetes(flex_start=True)
     (job,) = manifests.render(make_plan(Task(run="true", kubernetes=asked))).workload
     selector = {"cloud.google.com/gke-flex-start": "true"}

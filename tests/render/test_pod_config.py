@@ -67,9 +67,11 @@ def test_pod_config_volumes_and_mounts_are_merged() -> None:
     volumes = {one.pop("name"): one for one in spec["volumes"]}
     assert volumes["shared-memory"] == {"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
     assert volumes["cache"] == {"hostPath": {"path": "/c"}}
+
     mounts = {one["mountPath"]: one["name"] for one in spec["containers"][0]["volumeMounts"]}
     assert mounts.pop("/kubectl-sky") == "kubectl-sky"
     assert mounts == {"/etc/kubectl-sky": "scripts", "/dev/shm": "cache"}
+
     other = {"name": "shared-memory", "hostPath": {"path": "/c"}}
     spec = pod_of(
         {"spec": {"volumes": [other]}}, resources=Resources(accelerator=Accelerator(None, 1))

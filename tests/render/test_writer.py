@@ -82,6 +82,7 @@ def test_writer_20000_hostile_strings_are_read_back_by_kubectl() -> None:
     text = f"{head}{''.join(rows)}---\n{head}{items}"
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
     decoder = json.JSONDecoder()
     first, end = decoder.raw_decode(done.stdout)
     second, _ = decoder.raw_decode(done.stdout[end:].lstrip())

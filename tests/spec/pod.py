@@ -33,11 +33,13 @@ def schema() -> Json:
     """Return the schema: names, types and values, without the server's prose."""
     found: Json = {}
     todo = [_ROOT]
+
     while todo:
         name = todo.pop()
         short = _short(name)
         if short not in found:
             found[short] = _SCALARS.get(short) or _definition(short, definitions()[name], todo)
+
     root = found.pop(_short(_ROOT))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -65,9 +67,11 @@ def _node(given: Json, todo: list[str]) -> Json:
     """Return one value's schema, and note what it refers to."""
     refs = [given, *given.get("allOf", ())]
     name = next((str(one["$ref"]).removeprefix(_REF) for one in refs if "$ref" in one), "")
+
     if name:
         todo.append(name)
         return {"$ref": f"#/$defs/{_short(name)}"}
+
     made: Json = {"type": given["type"]} if "type" in given else {}
     if given.get("enum"):
         made["enum"] = given["enum"]
@@ -75,11 +79,13 @@ def _node(given: Json, todo: list[str]) -> Json:
         made["items"] = _node(given["items"], todo)
     if isinstance(given.get("additionalProperties"), dict):
         made["additionalProperties"] = _node(given["additionalProperties"], todo)
+
     if "properties" in given:
         fields = {name: given["properties"][name] for name in sorted(given["properties"])}
         fields = {name: field for name, field in fields.items() if name not in _LEFT_OUT}
         made["properties"] = {name: _node(field, todo) for name, field in fields.items()}
         made["additionalProperties"] = False
+
     return made
 
 

@@ -113,9 +113,11 @@ def cases(
     needed = {name: values(resolved(file, below[name])[1])[0] for name in node.get("required", ())}
     for name, inner in below.items():
         yield from cases(file, inner, (*path, name), beside | {path: needed}, seen)
+
     for inner in node.get("anyOf", []):
         found = cases(file, inner, path, beside, seen)
         yield from (case for case in found if case.path != path)
+
     field = str(path[-1]) if path else ""
     free = FREE.get(field, "a")
     yield from cases(file, node.get("additionalProperties"), (*path, free), beside, seen)

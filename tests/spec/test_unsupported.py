@@ -28,6 +28,7 @@ def properties(file: str, node: Any, path: Path, seen: tuple[str, ...] = ()) -> 
     found: set[Path] = set()
     if not isinstance(node, dict):
         return found
+
     if "$ref" in node:
         reference = node["$ref"]
         target, _, pointer = reference.partition("#")
@@ -39,6 +40,7 @@ def properties(file: str, node: Any, path: Path, seen: tuple[str, ...] = ()) -> 
         seen = (*seen, key)
         for step in pointer.strip("/").split("/") if pointer else []:
             node = node[step]
+
     for name, below in node.get("properties", {}).items():
         found |= {(*path, name)} | properties(file, below, (*path, name), seen)
     for alternative in node.get("anyOf", []):
@@ -187,6 +189,7 @@ def test_validate_service_reports_how_tasks_end() -> None:
         service={"readiness_probe": "/"},
         config={"kubernetes": {"pod_config": {"spec": {"activeDeadlineSeconds": 60}}}},
     )
+
     assert sorted((problem.path, problem.message) for problem in validate(document)) == [
         (
             "config.kubernetes.pod_config.spec.activeDeadlineSeconds",

@@ -125,6 +125,7 @@ def test_validate_headers_and_volumes_are_recognized() -> None:
         "task.yaml:3:1: document 1: primary: warning: unknown field, ignored;"
         ' did you mean "primary_tasks"?'
     ]
+
     group = "name: p\nexecution: parallel\nprimary_tasks: [t, x]"
     assert problems(group + task + "---\nrun: y\n---\nname: t\nrun: z\n") == [
         "task.yaml:3:20: document 1: primary_tasks[1]: no task in the file has this name",
@@ -168,6 +169,7 @@ def undescribed(node: Any, where: str = "") -> list[str]:
                 if free and not internal and "examples" not in field:
                     found.append(f"{where}.{name}: examples")
         found += undescribed(value, f"{where}.{key}")
+
     for item in node if isinstance(node, list) else []:
         found += undescribed(item, where)
     return found

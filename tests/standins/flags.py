@@ -100,6 +100,7 @@ def check(words: list[str]) -> list[str]:
         raise SystemExit(f"unknown command: {' '.join(words[:3])}")
     rest = words[len(program.split()) :]
     others = list[str]()
+
     while rest:
         word = rest.pop(0)
         name, equals, _ = word[2:].partition("=")
@@ -110,4 +111,5 @@ def check(words: list[str]) -> list[str]:
                 raise SystemExit(f"{program}: {word} needs a value")
         elif equals or name not in FLAGS[program]:
             raise SystemExit(f"{program}: unknown flag {word}")
+
     return others

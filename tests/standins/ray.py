@@ -41,6 +41,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write("ray, version 2.60.0\n")
         return
+
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("command", choices=("start", "stop", "status", "health-check"))
     parser.add_argument("--address")
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--head", action="store_true")
     parser.add_argument("--disable-usage-stats", action="store_true")
     flags = parser.parse_args()
+
     if flags.command == "start":
         if flags.head:
             start(sys.executable, "-c", SERVER, IP, str(flags.port))

@@ -116,6 +116,7 @@ def test_archive_respects_ignore_files(tmp_path: Path) -> None:
         "keep.log",
         "x",
     ]
+
     alone = [
         "a.log",
         "deep",
@@ -128,12 +129,15 @@ def test_archive_respects_ignore_files(tmp_path: Path) -> None:
         "x",
     ]
     assert listed(inner) == alone
+
     (inner / ".skyignore").write_text("deep\n*.log\n")
     assert listed(inner, with_parents=True) == [".skyignore", "out", "private", "x"]
     assert not [name for name in listed(repository) if name.startswith(".git/")]
+
     (repository / ".gitignore").write_text("inner\n")
     (inner / ".skyignore").unlink()
     assert listed(inner, with_parents=True) == alone, "an ignored folder can be uploaded explicitly"
+
     (repository / ".skyignore").write_text("!.git\n")
     assert ".git/info/exclude" in listed(repository)
 
@@ -173,6 +177,7 @@ def test_archive_respects_ignore_file_of_user(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     assert listed(checkout, with_parents=True) == ["a.log", "a.py"]
+
     (tmp_path / "mine").write_text("*.log\n")
     run_git(checkout, "config", "core.excludesFile", "/of/a/stranger")
     run_git(checkout, "config", "--global", "core.excludesFile", str(tmp_path / "mine"))
@@ -253,6 +258,7 @@ def test_archive_file_changed_while_read_is_refused(tmp_path: Path, change: str)
     path.write_bytes(bytes(3 << 20))
     reading = chunks(Source(tmp_path))
     next(reading)
+
     if change == "gone":
         path.unlink()
     elif change == "replaced":
@@ -278,6 +284,7 @@ def test_archive_limits_of_files_and_size_are_enforced(tmp_path: Path) -> None:
         " use a volume for data, or raise max_files in settings.yaml"
     )
     assert measure(Source(tmp_path), Limits(files=10)).files == 9
+
     os.truncate(tmp_path / "code", 5 << 30)
     with pytest.raises(Unsendable, match="holds more than 4 GiB") as refused:
         measure(Source(tmp_path))

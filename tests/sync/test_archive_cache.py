@@ -186,6 +186,7 @@ def test_archive_cache_prunes_oldest_first(
             if kept.stat().st_mtime > 10:
                 os.utime(kept, (number, number))
     assert cache.find(sources[0], MAX_TOTAL_BYTES, snapshot) == made, "a hit makes it the newest"
+
     cache.store(sources[3], MAX_TOTAL_BYTES, snapshot, made)
     assert [bool(cache.find(source, MAX_TOTAL_BYTES, snapshot)) for source in sources] == [
         True,
@@ -193,6 +194,7 @@ def test_archive_cache_prunes_oldest_first(
         True,
         True,
     ]
+
     monkeypatch.setattr(archive_cache, "MAX_BYTES", 10)
     cache.store(sources[1], MAX_TOTAL_BYTES, snapshot, made)
     assert not list((tmp_path / "cache").iterdir())

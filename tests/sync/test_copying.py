@@ -27,6 +27,7 @@ def test_packed_folder_extracted_is_equal(tmp_path: Path, monkeypatch: pytest.Mo
         line.bind("sock")
     stream = io.BytesIO(b"".join(packed(source, ".", notes.append)))
     assert notes == ["skipped, neither a file nor a folder: from/sock"]
+
     target = tmp_path / "new"
     extract(stream, target, notes.append)
     assert len(notes) == 1

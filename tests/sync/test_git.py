@@ -204,6 +204,7 @@ def test_index_that_git_could_not_read_is_said(repository: Path) -> None:
         assert note(repository) == problem, content[:100]
     (repository / ".git" / "index").write_bytes(header(2, 0) + b"x" * 20)
     assert note(repository) == "is malformed", "another hash"
+
     (repository / ".git" / "index").unlink()
     (repository / ".git" / "index").mkdir()
     assert note(repository) == "is a directory"

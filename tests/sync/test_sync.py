@@ -66,6 +66,7 @@ class Bucket:
             **self.variables,
             **variables,
         }
+
         return subprocess.Popen(
             ["/bin/sh", str(self.folder / "scripts" / "fetch.sh"), *arguments],
             env=environment,
@@ -115,6 +116,7 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
         program = programs.path("rclone")
     except (Broken, Unavailable, OSError) as error:
         absent(f"NO RCLONE: {error}")
+
     (tmp_path / "scripts").mkdir()
     (tmp_path / "node").mkdir()
     for name in ("fetch.sh", "sync.sh"):
@@ -122,9 +124,11 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
     replace_interval(tmp_path / "scripts")
     (tmp_path / "store" / "box" / "p").mkdir(parents=True)
     (tmp_path / "store" / "box" / "p" / "old").write_text("old")
+
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
+
     address = f"127.0.0.1:{port}"
     key = "AKID,s3cr3tk3y"
     serve = [str(program), "--config", "", "serve", "s3", "--addr", address, "--auth-key", key]
@@ -156,6 +160,7 @@ def test_sync_new_changed_and_renamed_files_are_written_back(bucket: Bucket) -> 
         (bucket.data / "last").write_text("last")
         assert bucket.end() == ""
     assert (bucket.stored("last"), bucket.stored("old")) == ("last", "changed")
+
     (bucket.data / "link").unlink()
     code, output = bucket.download()
     assert code == 0, output
@@ -201,6 +206,7 @@ def test_sync_store_that_refuses_is_told_with_cause(
     assert code == 1 and output.startswith("s3://box/p could not be copied: ") and cause in output
     assert "RequestID" not in output
     assert bucket.download()[0] == 0
+
     with bucket.sidecar(**variables):
         for name in "123":
             (bucket.data / name).write_bytes(b"x" * 400_000)

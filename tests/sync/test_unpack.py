@@ -87,6 +87,7 @@ def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> No
     second = pod.start()
     assert first.stdout
     assert second.stdout
+
     pod.want()
     (out,) = select.select([first.stdout, second.stdout], [], [], 30)[0]
     taking, other = (first, second) if out is first.stdout else (second, first)
@@ -94,6 +95,7 @@ def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> No
     output, _ = taking.communicate(sent, timeout=60)
     expected_code = 0 if whole else 74
     assert (output, taking.returncode) == (b"send\n", expected_code)
+
     output, _ = other.communicate(packed(), timeout=60)
     expected_output = b"unpacked\n" if whole else b"send\n"
     assert (output, other.returncode) == (expected_output, 0)
@@ -116,6 +118,7 @@ def test_entry_of_restarted_container_unpacks_files_again(tmp_path: Path, stale:
         (room / stale).mkdir()
     else:
         (room / stale).write_text("of an earlier container\n")
+
     done = run_entry(scripts, HOME=str(home), KUBECTL_SKY_FILES=str(room))
     assert (done.returncode, done.stdout, done.stderr) == (0, "hello", "")
 

@@ -53,6 +53,7 @@ def test_array_node_states_are_independent() -> None:
         make_array_pod("0,3,7", 1, "Failed", terminated(4)),
         make_array_pod("0,3,7", 2, "Running", RUNNING),
     )
+
     assert [(node.index, node.name) for node in task.nodes] == [
         (0, "index-0"),
         (3, "index-3"),

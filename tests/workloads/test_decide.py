@@ -64,6 +64,7 @@ secrets: ['secrets:HF_TOKEN']
     envs = {"A": 1, "TOKEN": None, **dict.fromkeys(login), "B": "2"}
     own = {"name": "both-0", "run": "echo", "envs": envs, "secrets": {"TOKEN": None, "KEY": None}}
     assert first == ({"name": "both"}, own | {"num_nodes": 2})
+
     secrets = {"secrets:HF_TOKEN": None, "KEY": None}
     own = {"name": "second", "run": "echo", "secrets": secrets, "envs": {"B": "2"}}
     assert second == (own | {"num_nodes": 2},)

@@ -63,12 +63,15 @@ def test_mpijob_manifest_has_launcher_and_workers() -> None:
     spec = item.object["spec"]
     assert (spec["slotsPerWorker"], spec["runLauncherAsWorker"]) == (1, True)
     assert spec["runPolicy"] == {"cleanPodPolicy": "Running", "backoffLimit": 0}
+
     launcher, worker = spec["mpiReplicaSpecs"].values()
     assert (launcher["replicas"], worker["replicas"]) == (1, 2)
     assert BACKEND.templates(item.object) == (launcher["template"], worker["template"])
     assert launcher["template"] == worker["template"]
+
     env = {one["name"]: one for one in launcher["template"]["spec"]["containers"][0]["env"]}
     assert env["KUBECTL_SKY_SERVICE"]["value"] == "train-bcdf2345"
+
     told = env["NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
     assert told == f"metadata.labels['{RANK}']"
     assert [one.object["kind"] for one in rendered.auxiliary] == ["ConfigMap"], (

@@ -35,9 +35,11 @@ def plan_of(backend: str) -> Plan:
     )
     if backend == "array":
         task = replace(task, num_nodes=1, array=parse_array("0-9%3"))
+
     if backend in SERVED:
         service = ServiceSpec(8080)
         task = replace(task, num_nodes=1, run="serve run app:main", service=service)
+
     return make_plan(task)
 
 

@@ -80,6 +80,7 @@ def test_probe_times_become_probes_of_the_kubelet() -> None:
     main = container(objects_of({"readiness_probe": probe}))
     headers = [{"name": "X", "value": "y"}]
     http = {"path": "/h?a=b", "port": 8080, "httpHeaders": headers}
+
     times = {name: {**main[name]} for name in ("startupProbe", "readinessProbe", "livenessProbe")}
     assert [probe.pop("httpGet") for probe in times.values()] == [http] * 3
     assert [tuple(probe.values()) for probe in times.values()] == [(1, 3, 62), (5, 3, 2), (5, 3, 7)]
@@ -280,6 +281,7 @@ def run_probe(
     environment = {"PATH": folder, "TOKEN": secret, "http_proxy": proxy, "all_proxy": proxy}
     environment["POD_IP"] = "127.0.0.1"
     Server.received = ("", "", "", "")
+
     return subprocess.run(
         ["/bin/sh", str(tmp_path / "probe.sh")],
         env=environment,
@@ -303,11 +305,13 @@ def test_probe_script_sends_the_request_with_any_tool(
         headers={"Authorization": "Bearer ${TOKEN}"},
     )
     assert "cr3t" not in done.stdout + done.stderr
+
     if not tool.keeps_secrets:
         assert done.returncode == 1 and "no curl, python3 or GNU wget" in done.stdout
         assert Server.received[0] == ""
         return
     assert done.returncode == 0, done.stderr
+
     body = json.dumps({"say": HOSTILE, "t": "$TOKEN"}).replace("$TOKEN", "s3 'cr3t")
     assert Server.received == ("POST", "/a%20b[1]?c=$1", "Bearer s3 'cr3t", body)
 
@@ -373,15 +377,18 @@ def test_serve_run_becomes_a_rayservice() -> None:
     plan = ray_plan("# x\nserve run fruit:app --name shop \\\n  --route-prefix=/f size='1 2'\n")
     own = {item.object["kind"]: item.object for item in manifests.render(plan).own}
     assert "Service" not in own, "KubeRay creates it"
+
     spec = own["RayService"]["spec"]
     config = yaml.safe_load(spec["serveConfigV2"])
     application = {"name": "shop", "route_prefix": "/f", "import_path": "fruit:app"}
     assert config["applications"] == [application | {"args": {"size": "1 2"}}]
     assert config["http_options"]["port"] == 8000
+
     cluster = spec["rayClusterConfig"]
     (group,) = cluster["workerGroupSpecs"]
     assert (group["minReplicas"], group["maxReplicas"]) == (1, 3)
     assert cluster["enableInTreeAutoscaling"] is True
+
     head, worker = (
         item["template"]["spec"]["containers"][0] for item in (cluster["headGroupSpec"], group)
     )
