@@ -22,6 +22,7 @@ async def test_pvc_is_bound_and_its_folder_is_deleted_with_it(tmp_path: Path, w:
     created = w.create(CLAIMS, "a", claim())
     assert created["spec"]["storageClassName"] == "standard"
     assert created["status"] == {"phase": "Pending"}
+
     await settle()
     stored = w.get(CLAIMS, "a")
     name = f"pvc-{stored['metadata']['uid']}"
@@ -31,8 +32,10 @@ async def test_pvc_is_bound_and_its_folder_is_deleted_with_it(tmp_path: Path, w:
         "capacity": {"storage": "1Gi"},
         "phase": "Bound",
     }
+
     message = f"Successfully provisioned volume {name} using practice.kubectl-sky/folder"
     assert w.events("ProvisioningSucceeded") == [message]
+
     folder = tmp_path / "volumes" / name
     (folder / "deep").mkdir()
     (folder / "deep" / "file").write_text("x")
@@ -53,9 +56,11 @@ async def test_pvc_in_use_is_deleted_after_its_pods(w: World) -> None:
     stored = w.get(CLAIMS, "a")
     assert "deletionTimestamp" in stored["metadata"]
     assert stored["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+
     w.end(w.get("pods", "p"))
     await settle()
     assert w.get(CLAIMS, "a"), "a finished pod counts, too"
+
     w.api.delete("pods", (NS, "p"), Deletion(grace=0))
     await settle()
     assert not w.api.state.get(CLAIMS, NS, "a")

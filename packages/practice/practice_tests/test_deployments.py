@@ -69,6 +69,7 @@ async def test_deployment_creates_replica_set_and_pods_and_becomes_available(w: 
         [template_hash] * 2
     )
     assert progress(w) == "ReplicaSetUpdated"
+
     await run_all(w)
     deployment = w.get(DEPLOYMENTS, "web")
     status = deployment["status"]
@@ -124,6 +125,7 @@ async def test_deployment_back_to_old_template_uses_its_replica_set(w: World) ->
     )
     await settle()
     await run_all(w)
+
     sets = {item["spec"]["replicas"]: item for item in w.api.state.all(SETS, NS)}
     assert sets[0]["metadata"]["name"] == new["metadata"]["name"]
     assert sets[1]["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"

@@ -89,13 +89,17 @@ async def test_delete_namespace_deletes_its_objects(w: World) -> None:
     w.create("persistentvolumeclaims", "c", CLAIM)
     await settle()
     assert w.get("serviceaccounts", "default")
+
     w.api.delete("namespaces", ("", NS))
     assert w.get("namespaces", NS)["status"]["phase"] == "Terminating"
+
     await settle()
     assert "deletionTimestamp" in w.get("pods", "p")["metadata"]
+
     w.api.delete("pods", (NS, "p"), Deletion(grace=0))
     await settle()
     assert w.api.state.get("namespaces", "", NS) and names(w) == {"a"}
+
     w.api.change(MAPS, (NS, "a"), lambda obj: obj["metadata"].update(finalizers=[]))
     await settle()
     assert not w.api.state.get("namespaces", "", NS)
@@ -127,6 +131,7 @@ async def test_crd_is_established_and_deleted_with_its_objects(w: World) -> None
     await settle()
     definition = w.get(CRDS, "things.example.com")
     assert definition["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+
     reasons = [
         (obj["type"], obj["status"], obj["reason"]) for obj in definition["status"]["conditions"]
     ]
@@ -136,6 +141,7 @@ async def test_crd_is_established_and_deleted_with_its_objects(w: World) -> None
     ]
     assert definition["status"]["acceptedNames"] == DEFINITION["names"]
     assert definition["status"]["storedVersions"] == ["v1"]
+
     w.create("things.example.com", "a")
     w.api.delete(CRDS, ("", "things.example.com"))
     await settle()

@@ -46,14 +46,17 @@ async def test_job_succeeded_pod_completes_it(w: World) -> None:
     assert pod["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
     assert pod["metadata"]["labels"]["job-name"] == "a"
     assert "annotations" not in pod["metadata"]
+
     w.run(pod)
     await settle()
     status = w.get("jobs.batch", "a")["status"]
     assert (status["active"], status["ready"], status["terminating"]) == (1, 1, 0)
+
     w.end(pod)
     await settle()
     stored = w.get("jobs.batch", "a")
     assert conditions(stored) == [complete("SuccessCriteriaMet"), complete("Complete")]
+
     status = stored["status"]
     assert "active" not in status and "failed" not in status
     assert (status["succeeded"], status["ready"], status["terminating"]) == (1, 0, 0)
@@ -98,6 +101,7 @@ async def test_job_restart_policy_on_failure_counts_restarts(w: World) -> None:
     stored = w.get("jobs.batch", "a")
     assert conditions(stored) == BACKOFF[:1], "failed once the pod is gone"
     assert (stored["status"]["failed"], stored["status"]["terminating"]) == (1, 1)
+
     w.api.delete("pods", key, Deletion(grace=0))
     await settle()
     stored = w.get("jobs.batch", "a")
@@ -207,6 +211,7 @@ async def test_job_pod_failure_policy_ignores_disruption_and_fails_on_exit_code(
     await settle()
     stored = w.get("jobs.batch", "a")
     assert "failed" not in stored["status"], "ignored"
+
     (pod,) = [pod for pod in w.pods() if pod["status"]["phase"] == "Pending"]
     w.end(pod, 7)
     await settle()
@@ -241,6 +246,7 @@ async def test_job_indexed_pods_have_index_and_completed_indexes(w: World) -> No
     await settle()
     stored = w.get("jobs.batch", "a")
     assert stored["status"]["completedIndexes"] == "0,2"
+
     w.end(pods[1])
     await settle()
     stored = w.get("jobs.batch", "a")
@@ -253,6 +259,7 @@ async def test_job_backoff_limit_per_index_fails_index(w: World) -> None:
     w.create("jobs.batch", "a", indexed(backoffLimitPerIndex=1))
     await settle()
     assert w.get("jobs.batch", "a")["status"]["failedIndexes"] == ""
+
     first, second, third = w.pods()
     w.end(first)
     w.end(second, 1)
@@ -261,6 +268,7 @@ async def test_job_backoff_limit_per_index_fails_index(w: World) -> None:
         pod for pod in w.pods() if pod["metadata"]["name"] not in str([first, second, third])
     ]
     assert again["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"] == "1"
+
     w.end(again, 1)
     w.end(third)
     await settle()

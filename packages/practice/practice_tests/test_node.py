@@ -34,6 +34,7 @@ async def test_pods_of_headless_service_resolve_each_other(m: Machine, tmp_path:
     await m.ended("two")
     addresses = {name: m.status(name)["podIP"] for name in ("one", "two")}
     assert len(set(addresses.values())) == 2
+
     for this, other in (("one", "two"), ("two", "one")):
         words = (await m.log(this)).split()
         assert words[0] == addresses[other]
@@ -111,6 +112,7 @@ def test_node_without_linux_namespaces_translates_volume_paths(tmp_path: Path) -
             env=[{"name": "FILE", "value": "/conf/f"}],
             workingDir="/conf",
         )
+
         await m.ended("a")
         text, folder, address = (await m.log("a")).splitlines()
         assert text == "texttext"

@@ -16,12 +16,14 @@ async def test_pod_succeeded_has_status_and_events(m: Machine) -> None:
     status = await m.ended("a")
     assert await m.log("a") in ("oh\nhello", "hellooh\n")
     assert (status["phase"], status["qosClass"]) == ("Succeeded", "BestEffort")
+
     (main,) = status["containerStatuses"]
     ended = main["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"], ended["message"]) == (0, "Completed", "why\n")
     assert ended["containerID"] == main["containerID"]
     assert ended["startedAt"] <= ended["finishedAt"]
     assert (main["ready"], main["started"], main["restartCount"]) == (False, False, 0)
+
     by_type = conditions(status)
     assert by_type["Ready"] == by_type["ContainersReady"] == ("False", "PodCompleted")
     assert by_type["Initialized"] == ("True", "PodCompleted")
@@ -29,6 +31,7 @@ async def test_pod_succeeded_has_status_and_events(m: Machine) -> None:
     assert by_type["PodScheduled"] == ("True", "")
     assert m.events("Created") == ["Container created"]
     assert m.events("Started") == ["Container started"]
+
     (notice,) = m.events("NotPulled")
     assert 'image "busybox:1.36" is not pulled here' in notice
 
@@ -136,11 +139,13 @@ async def test_pod_deleted_gets_sigterm_then_sigkill(m: Machine, stubborn: bool)
     grace = 1 if stubborn else 60
     m.delete("a", grace=grace)
     assert m.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == grace
+
     await m.gone("a")
     last = [entry for entry in changes if entry["kind"] == "Pod"][-1]["status"]
     code = last["containerStatuses"][0]["state"]["terminated"]["exitCode"]
     assert (last["phase"], code) == (("Failed", 137) if stubborn else ("Succeeded", 0))
     assert m.events("Killing") == ["Stopping container main"]
+
     await until(lambda: not list((m.api.folder / "pods").iterdir()))
     assert not list((m.api.folder / "logs").iterdir())
 
@@ -193,10 +198,12 @@ async def test_probes_decide_when_container_has_started_and_is_ready(
     refused = "Startup probe failed: HTTP probe failed with statuscode: 503"
     await until(lambda: refused in m.events("Unhealthy"))
     assert not m.container("web")["started"]
+
     (tmp_path / "up").touch()
     await until(lambda: m.container("web")["ready"])
     assert m.container("web")["started"]
     assert conditions(m.status("web"))["Ready"] == ("True", "")
+
     (tmp_path / "up").unlink()
     await until(lambda: not m.container("web")["ready"])
 

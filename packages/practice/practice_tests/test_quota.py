@@ -61,6 +61,7 @@ async def test_quota_compute_resources_are_counted(w: World) -> None:
         "requests.nvidia.com/gpu=0, limited: limits.cpu=2,requests.memory=1Gi,"
         "requests.nvidia.com/gpu=2"
     )
+
     w.create("pods", "a", pod(None, {"cpu": "1", "memory": "1Mi"}))
     full = {"pods": "1", "limits.cpu": "1", "requests.memory": "1Mi"}
     await until(lambda: used(w) == {**full, "requests.nvidia.com/gpu": "0"})

@@ -31,6 +31,7 @@ def test_container_host_files_are_read_only(tmp_path: Path) -> None:
             ls /proc | grep -c '^[0-9]*$'
             """,
         )
+
         await m.ended("a")
         lines = (await m.log("a")).splitlines()
         assert lines[1:6] == [
@@ -70,6 +71,7 @@ async def test_container_volumes_can_be_mounted_at_any_path(m: Machine) -> None:
         volumeMounts=mounts,
         volumes=[{"name": "own", "emptyDir": {}}, {"name": "c", "configMap": {"name": "c"}}],
     )
+
     await m.ended("a")
     assert await m.log("a") == "own\n" * 5 + "12\netc\nfrozen\n"
 
@@ -136,6 +138,7 @@ async def test_container_missing_volume_source_is_failed_mount(m: Machine, missi
     message = f'MountVolume.SetUp failed for volume "v" : {text}'
     await until(lambda: message in m.events("FailedMount"))
     assert m.container("a")["state"] == {"waiting": {"reason": "ContainerCreating"}}
+
     if missing == "absent":
         m.create("secrets", "absent", data={"k": "dg=="}, type="Opaque")
     else:
@@ -177,6 +180,7 @@ async def test_container_environment_equals_real_cluster(m: Machine) -> None:
             },
         ],
     )
+
     await m.ended("a")
     assert await m.log("a") == "f a-f-$(x)-$(LATER) x 1 10 f secret\n$(HOME) $(A) unset\n"
 

@@ -46,6 +46,7 @@ def test_metrics_are_a_text_that_prometheus_reads() -> None:
     samples = [
         sample for family in text_string_to_metric_families(text) for sample in family.samples
     ]
+
     labels = {"controller": "tasks", "loop": "Sweeper"}
     prefix = "kubectl_sky_controller_"
     assert [(sample.name.removeprefix(prefix), sample.value) for sample in samples] == [

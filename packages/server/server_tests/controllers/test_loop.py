@@ -128,6 +128,7 @@ def test_schedule_failed_key_backs_off_up_to_limit_and_changes_do_not_shorten_it
         pauses.append(schedule.next_time - now)
         now = schedule.next_time
     assert pauses == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+
     schedule.take(now)
     schedule.done("a", now, 0, 1.0)
     schedule.take(now + 1)

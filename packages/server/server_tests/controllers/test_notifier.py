@@ -40,6 +40,7 @@ def test_notifier_tells_once_of_task_that_was_seen_unfinished(
     api.finish("old-old00001")
     send("name: train\nrun: 'true'\n", task_id="train001")
     hook.status = 503
+
     with notifying(api, hook.url) as controller:
         eventually(lambda: len(controller._unfinished) == 1)
         api.start("train-train001")

@@ -109,6 +109,7 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     kinds_of_jobs = {"jobsets", "mpijobs", "appwrappers"}
     needed = {right for right in granted if right[1] not in kinds_of_jobs}
     control(api, lambda: needed <= used_rights(api))
+
     refused = {("list", name) for name in ("configmaps", "secrets", "persistentvolumeclaims")}
     assert used_rights(api) <= needed | refused | {("list", "podgroups")}
 

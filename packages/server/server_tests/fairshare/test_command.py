@@ -23,6 +23,7 @@ def test_status_lists_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     session = world.cluster.session()
     monkeypatch.setattr(Session, "connect", lambda *_: session)
     assert "No PriorityClasses of fair share found" in invoke().output
+
     world.now = 4_000_000_000.0
     world.group("a", "Running")
     world.group("b", "Completed")
@@ -33,6 +34,7 @@ def test_status_lists_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows[1][:7] == ["broken", "-", "?", "5", "?", "?", "-"]
     assert rows[2][:7] == [ALICE, "gpu", "alice", "1000", "980", "1", "1"]
     assert rows[2][7] != "-"
+
     values: Any = json.loads(invoke("-o", "json").output)["classes"]
     assert values[1] == {
         "name": ALICE,
@@ -44,6 +46,7 @@ def test_status_lists_classes(monkeypatch: pytest.MonkeyPatch) -> None:
         "running": 1,
         "recovers": "2096-10-02T07:07:40Z",
     }
+
     names = invoke("-o", "name").output.splitlines()
     assert names == ["priorityclass/broken", f"priorityclass/{ALICE}"]
 

@@ -30,17 +30,21 @@ def test_pod_group_through_its_phases_lowers_value_then_recovers(world: World) -
     world.group("a")
     world.once()
     assert world.numbers() == (1000, 0, 0), "the class exists before the PodGroup starts"
+
     first = world.priority_class()["metadata"]["uid"]
     world.group("a", "Running")
     world.once()
     assert world.numbers() == (990, 0, 1)
     assert world.priority_class()["metadata"]["uid"] != first, "deleted and created again"
+
     world.group("a", "Completed")
     world.once()
     assert world.numbers() == (990, 1, 0)
+
     world.now += 59
     world.once()
     assert world.numbers() == (990, 1, 0)
+
     world.now += 1
     world.once()
     assert world.numbers() == (1000, 0, 0)
@@ -115,6 +119,7 @@ def test_classes_of_others_and_of_system_are_never_touched(world: World) -> None
     for item in untouched:
         name = item["metadata"]["name"]
         world.group(f"of-{name}", "Running", priorityClassName=name)
+
     world.once()
     assert [world.priority_class(item["metadata"]["name"]) for item in untouched] == untouched
     assert world.events() == ["PriorityClass NotManaged"]
@@ -129,12 +134,15 @@ def test_listed_class_keeps_its_fields_and_history_is_not_counted(world: World) 
     world.group("a", "Running", priorityClassName="high", user="bob")
     world.once()
     assert world.numbers("high") == (4990, 0, 1)
+
     world.group("a", "Completed", priorityClassName="high", user="bob")
     world.once()
     assert world.numbers("high") == (4990, 1, 0)
+
     sent = [value_of(sent) for sent in world.cluster.sent if sent.method == "POST"]
     (created,) = (body["metadata"] for body in sent if body["kind"] == "PriorityClass")
     assert set(created) == {"name", "labels", "annotations", "namespace"}, "nothing of the server"
+
     item = world.priority_class("high")
     assert item["metadata"]["labels"] == {"team": "a", LABEL: "listed"}
     assert item["metadata"]["annotations"]["note"] == "b"
@@ -348,6 +356,7 @@ def test_killed_anywhere_counts_each_pod_group_that_started_once(
         world.kill_at(-1, False)
     world.group("last", "Running")
     world.once()
+
     _, count, running = world.numbers()
     assert count + running == len(started) + 1
     assert world.journal() == []

@@ -103,6 +103,7 @@ def test_controllers_install_each_controller_has_account_with_its_rights_only(
     accounts = [f"kubectl-sky-controller-{name}" for name in controllers]
     assert sorted(granted) == sorted([*accounts, "system:authenticated"])
     assert [item["metadata"]["name"] for item in of_kind(items, "ServiceAccount")] == accounts
+
     for controller, deployment in zip(controllers, of_kind(items, "Deployment"), strict=True):
         spec = deployment["spec"]["template"]["spec"]
         arguments = spec["containers"][0]["args"]

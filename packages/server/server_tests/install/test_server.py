@@ -99,6 +99,7 @@ def test_pods_are_restricted(source: str) -> None:
     spec = deployment["spec"]["template"]["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+
     (container,) = spec["containers"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -119,15 +120,19 @@ def test_selectors_and_ports_agree() -> None:
     ):
         assert selector.items() <= labels.items()
     assert {item["metadata"]["namespace"] for item in items.values()} == {"team"}
+
     (container,) = items["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "sky:1"
+
     word, *arguments = container["args"]
     assert arguments[-4:] == [
         *("--allow-host", "$(HOST_NAME)"),
         *("--allow-host", "kubectl-sky-api.$(POD_NAMESPACE).svc"),
     ]
+
     command = main.sky.get_command(None, word)  # type: ignore[arg-type]
     assert command
+
     context = command.make_context(word, arguments)
     assert context.params["behind_proxy"] and context.params["host"] == "0.0.0.0"
 

@@ -41,10 +41,12 @@ def test_status_joins_deployment_and_lease_of_leader(
     (claim,) = claims_of(("tasks",), "default")
     keeper = LeaseKeeper(api.session(), [claim])
     assert keeper.acquire(Event())
+
     keeper.did("led a step of a task or pipeline")
     keep_until(api, keeper, 1)
     api.requests.clear()
     assert main.main(["controllers", "status", "-o", "json"]) == 0
+
     ray, tasks = json.loads(capsys.readouterr().out)["controllers"]
     assert (tasks["controller"], tasks["serves"], tasks["namespace"]) == (
         *("tasks", "default", "default"),

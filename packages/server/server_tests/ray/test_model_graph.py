@@ -73,6 +73,7 @@ def test_parse_many_problems_reports_all_at_once() -> None:
         'deployment "mango": argument "price" has edges to "price", "price"',
         'application "hello": ingress "lost" not found',
     }
+
     (cycle,) = [line for line in text if line.startswith("cycle")]
     assert cycle in {'cycle: "mango" -> "price" -> "mango"', 'cycle: "price" -> "mango" -> "price"'}
 

@@ -106,6 +106,7 @@ def serving(folder: Path) -> Iterator[None]:
         "RAY_USAGE_STATS_ENABLED": "0",
     }
     program = Path(sys.executable).with_name("serve")
+
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [program, "run", folder / "config.yaml"],
@@ -114,6 +115,7 @@ def serving(folder: Path) -> Iterator[None]:
             stderr=log,
             start_new_session=True,
         )
+
     try:
         yield
     finally:

@@ -121,8 +121,10 @@ def test_rewritten_by_kuberay_is_no_difference_and_no_change() -> None:
     live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["scaleStrategy"] = {}
     live["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["metadata"] = {}
     assert service.differences(desired, live) == []
+
     live["spec"]["excludeHeadPodFromServeSvc"] = False
     assert service.classify(live["spec"], desired["spec"]) == []
+
     head(live["spec"])["containers"][0]["resources"]["limits"]["cpu"] = "2"
     (path,) = service.differences(desired, live)
     assert path.endswith("containers.0.resources.limits.cpu")

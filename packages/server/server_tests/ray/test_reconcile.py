@@ -54,21 +54,25 @@ class Api:
             self.events.append(body["reason"])
             self.messages.append(body["message"])
             return {}
+
         if any(plural in path for plural in self.unserved):
             raise NotServed("the cluster does not serve rayservices.ray.io (ray.io/v1)")
         if method == "GET":
             if path not in self.objects:
                 raise NotFound("not found")
             return copy.deepcopy(self.objects[path])
+
         if path in self.absent:
             raise NotFound("not found")
         body = copy.deepcopy(body)
         item: Json = body if path == STATUS else patches.merge(self.objects.get(path, {}), body)
         if path == SERVICE:
             self.mutate(item)
+
         if not (query or {}).get("dryRun"):
             self.writes.append(f"{method} {path}")
             self.objects[path] = copy.deepcopy(body[1]["value"] if path == STATUS else item)
+
         return copy.deepcopy(item)
 
     def condition(self, name: str) -> str:

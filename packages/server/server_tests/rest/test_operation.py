@@ -59,6 +59,7 @@ def test_alerts_and_table_of_the_page_use_metrics_that_exist(alice: TestClient) 
     *_, block = re.findall(r"```yaml\n(.*?)```", page, re.S)
     rules = yaml.safe_load(block)["groups"][0]["rules"]
     assert len(rules) == 7
+
     for rule in rules:
         used = re.findall(r"(kubectl_sky_\w+)(?:{(.*?)})?", rule["expr"])
         assert used
@@ -105,6 +106,7 @@ def test_audit_log_has_who_did_what_and_no_secrets(client: Client, tmp_path: Pat
         ("bob", "/login", None, 200),
     ]
     assert lines[0]["method"] == "POST"
+
     namespaces = ["default", "default", "default", None, None]
     assert [line["namespace"] for line in lines] == namespaces, "of the task, if there is one"
     assert not [secret for secret in ("s3cr3t", session, ALICE, BOB) if secret in text]

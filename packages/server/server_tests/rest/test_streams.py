@@ -185,6 +185,7 @@ def test_lines_arrive_while_the_task_runs_and_a_gone_reader_frees_everything(
     submitted(alice, id=ID)
     pod = cluster.start(f"hello-{ID}")
     threads = {thread.name for thread in threading.enumerate()}
+
     with serving(config) as (port, app):
         with connect(port, f"/tasks/{ID}/logs") as client:
             cluster.log(pod, b"one\n")

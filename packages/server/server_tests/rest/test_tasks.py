@@ -93,6 +93,7 @@ def test_small_page_reads_only_its_tasks_and_their_pipelines_in_full(
     page = alice.get("/tasks", params={"limit": 1, "cursor": cursor}).json()
     assert page["tasks"][0]["task_id"] in pipeline["task_ids"]
     assert [task["name"] for task in page["pipelines"][0]["tasks"]] == ["one", "two"]
+
     selectors = {
         parse_qs(urlsplit(request.url).query).get("labelSelector", [""])[0]
         for request in cluster.sent
@@ -113,6 +114,7 @@ def test_list_with_foreign_cursor_is_refused(alice: TestClient, cursor: str) -> 
 def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
     alice = client(bearer(ALICE))
     bob = client(bearer(BOB))
+
     task_id = submitted(alice)
     assert bob.get("/tasks").json()["tasks"] == []
     for method, path in (
@@ -282,6 +284,7 @@ def test_submit_context_of_file_does_not_select_cluster_of_server(alice: TestCli
 def test_secrets_are_not_in_responses(alice: TestClient) -> None:
     task = HELLO | {"secrets": {"TOKEN": "hunter2"}}
     task_id = submitted(alice, task, id=ID)
+
     for answer in (
         alice.get("/tasks"),
         alice.get(f"/tasks/{task_id}"),
@@ -520,6 +523,7 @@ def test_cluster_events_are_those_of_the_task(alice: TestClient, cluster: FakeCl
                 "message": f"message {number}",
             }
         )
+
     events = alice.get(f"/tasks/{task_id}/cluster-events").json()["events"]
     assert [event["message"] for event in events] == ["message 1", "message 0"]
     assert events[0] == {
@@ -570,6 +574,7 @@ def test_list_deleted_pages_finished_tasks_whose_objects_are_gone(
     session = cluster.session()
     history.record(session, "default", list_tasks(session, Scope("default", None)), 10)
     assert alice.get("/tasks?deleted=true").json()["tasks"] == []
+
     before = {task["task_id"]: task for task in alice.get("/tasks").json()["tasks"]}
     for task_id in ids[:2]:
         alice.post(f"/tasks/{task_id}/stop")

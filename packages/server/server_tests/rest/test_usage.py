@@ -107,9 +107,11 @@ def test_history_has_series_of_the_pods_of_the_task_only(
     (asked,) = server.asked
     assert (int(asked["start"]), int(asked["step"])) == (start, step) and step == 15
     assert 600 <= int(asked["end"]) - start < 615, "not before the task"
+
     escaped = pod.replace("-", r"\\-")
     query = asked["query"]
     assert query.count(f'pod=~"{escaped}"') == 6 == query.count('namespace="default"')
+
     server.answer(
         ({"pod": pod, "measure": "cpus"}, [[start, "1.5"], [start + 30.2, "2"]]),
         ({"pod": pod, "measure": "gpu_percent"}, [[start + 15, "73"]]),

@@ -15,11 +15,14 @@ def test_volume_lifecycle_returns_specified_fields(alice: TestClient, cluster: F
     volume_id = created["volume_id"]
     assert created["status"] == "created"
     assert created["message"] == f"Volume created successfully with ID: {volume_id}"
+
     shown = alice.get(f"/volumes/{volume_id}").json()
     assert (shown["name"], shown["size"], shown["username"]) == ("data-vol", "10Gi", "alice")
     assert shown["access_modes"] == ["ReadWriteOnce"]
+
     claim = {"pvc_name": f"data-vol-{volume_id}", "namespace": "default"}
     assert shown["metadata"] == claim
+
     (listed,) = alice.get("/volumes").json()["volumes"]
     assert listed | {"used_by": []} == shown, "a list does not read what uses its volumes"
     assert "used_by" not in listed
@@ -57,6 +60,7 @@ def test_volume_in_use_is_deleted_only_with_force(alice: TestClient, cluster: Fa
     answer = alice.delete(f"/volumes/{volume_id}")
     assert answer.status_code == 409
     assert "user" in answer.json()["detail"]
+
     pvc = cluster.get(kinds.PVC, f"data-vol-{volume_id}")
     pvc["metadata"]["finalizers"] = ["kubernetes.io/pvc-protection"]
     cluster.put(pvc)

@@ -72,11 +72,14 @@ def test_add_creates_namespace_first_and_binding_last(api: FakeCluster, add: Add
         "services.loadbalancers": "0",
         "services.nodeports": "0",
     }
+
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
     assert limit == {"type": "Container", "defaultRequest": {"cpu": "500m", "memory": "512Mi"}}
+
     groups = {kind.group: (kind.version,) for kind in api.kinds if kind.group}
     (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.list_served(groups))
     assert api.get(kinds.ROLE, NAME)["rules"] == role["rules"]
+
     binding = api.get(kinds.ROLE_BINDING, NAME)
     (subject,) = binding["subjects"]
     assert (subject["kind"], subject["name"]) == ("User", "alice@example.com")
@@ -303,12 +306,16 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Add) -> None:
     api.put(quota | {"status": {"used": used}})
     (status,) = actions.list_accounts(api.session(), None)
     assert status.user == "alice@example.com"
+
     resources = ("requests.cpu", "requests.memory", "requests.nvidia.com/gpu", "pods")
     assert [status.use(name) for name in resources] == ["1.5/8", "204.8Mi/16Gi", "0/2", "2/4"]
+
     shown = actions.get_account(api.session(), "alice@example.com", None)
     assert shown == status
+
     memory = next(item for item in shown.quotas if item.resource == "requests.memory")
     assert memory.readable == ("204.8Mi", "16Gi")
+
     nameless = actions.get_account(api.session(), None, None)
     assert (nameless.user, nameless.quotas) == ("", shown.quotas)
     with pytest.raises(UserError, match='user "bob" not found'):
