@@ -28,12 +28,14 @@ def _pages(command: click.Command, context: click.Context) -> Iterator[tuple[str
     options = [item for item in command.get_params(context) if isinstance(item, click.Option)]
     records = filter(None, (option.get_help_record(context) for option in options))
     page.options = [(names, _escaped(text)) for names, text in records]
+
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             child = command.get_command(context, name)
             assert child is not None
             page.commands.append((name, _escaped(child.get_short_help_str(limit=1000))))
             yield from _pages(child, click.Context(child, info_name=name, parent=context))
+
     yield page.command, str(page)
 
 

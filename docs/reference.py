@@ -219,6 +219,7 @@ def _exit_codes() -> Iterator[str]:
     yield "## Errors\n"
     yield "The classes of the [Python API](../python-api.md#errors), each with its exit code:\n"
     yield "| error | code | |\n|---|---|---|"
+
     for kind in _subclasses(errors.SkyError):
         if kind.__module__ == errors.__name__:
             yield f"| `{kind.__name__}` | {kind.exit_code} | {_first_line(kind)} |"

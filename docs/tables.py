@@ -52,9 +52,11 @@ def _documents() -> Iterator[str]:
     for package in (kubectl_sky, kubectl_sky_server):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
+
     kinds = {kind.__name__: kind for kind in documents.Document.__subclasses__()}
     schemas = documents.schemas([*kinds.values(), *_PARTS], "{name}")[1]
     parts = (name for name in schemas if name not in kinds and "enum" not in schemas[name])
+
     for name in (*sorted(kinds), *sorted(parts)):
         schema = schemas[name]
         rows = []

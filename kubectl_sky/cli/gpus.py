@@ -89,6 +89,7 @@ def _by_type(machines: Sequence["AcceleratorNode"]) -> str:
         ]
         for (model, resource), group in groups.items()
     ]
+
     header = ["ACCELERATOR", "RESOURCE", "CLUSTER NODES", "TOTAL", "USED", "FREE", "MOST ON ONE"]
     return output.table(header, rows)
 

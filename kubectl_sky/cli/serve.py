@@ -308,7 +308,9 @@ def _describe(service: "ServiceStatus") -> str:
     ]
     columns = ["REPLICA", "POD", "VERSION", "STATE", "RESTARTS", "AGE", "CLUSTER-NODE"]
     lines += ["", output.table(columns, rows)] if rows else []
+
     for finding in service.findings:
         numbers = ", ".join(map(str, finding.ranks))
         lines += ["", f"replica {numbers}: {finding.what}", f"next: {finding.then}"]
+
     return "\n".join(lines)

@@ -75,6 +75,7 @@ def _table(usage: "Usage") -> str:
     header = [usage.by.upper(), "TASKS", "GPU-HOURS"]
     most = max((row.hours for row in usage.rows), default=0) if sys.stdout.isatty() else 0
     header += [""] if most else []
+
     return output.table(
         header,
         [

@@ -113,17 +113,20 @@ def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str,
     behind_proxy = bool(flags["behind_proxy"])
     if certificate != key:
         raise UserError("--tls-cert and --tls-key are used together")
+
     if not (loopback or certificate or behind_proxy):
         raise UserError(
             f"--host {host} without TLS would send tokens in plain text",
             "add --tls-cert and --tls-key, or --behind-proxy if a proxy ends TLS",
         )
+
     if not flags["trust_x_user"]:
         return
     if not loopback or behind_proxy:
         raise UserError(
             "--insecure-trust-x-user requires a loopback --host, without --behind-proxy"
         )
+
     output.warning(
         "anybody on this machine can act as any user, with your credentials"
         " (--insecure-trust-x-user)"
