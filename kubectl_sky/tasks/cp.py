@@ -136,6 +136,7 @@ class Node(Struct, frozen=True):
         code = executing.run(
             self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
         )
+
         node = self.node.name
         if code == _NO_TAR:
             raise UserError(

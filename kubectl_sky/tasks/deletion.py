@@ -89,6 +89,7 @@ def poll(read: Callable[[], list[Remainder]], seconds: float | None = None) -> l
     limit = LIMIT_SECONDS if seconds is None else seconds
     started = monotonic()
     pause = _FIRST_PAUSE
+
     try:
         while remaining := read():
             elapsed = monotonic() - started

@@ -97,6 +97,7 @@ def snapshot(
     reads = _reads(session, task)
     lists = parallel.map_parallel(_list_if_allowed, reads.values(), len(reads))
     results = dict(zip(reads, lists, strict=True))
+
     unread = tuple(kind for kind, items in results.items() if items is None)
     if unread:  # a kind that is not served may be reported as forbidden
         groups = ("", *access.groups(session))
@@ -106,13 +107,16 @@ def snapshot(
             if "." in item.group
         }
         unread = tuple(kind for kind in unread if optional.get(kind, "") in groups)
+
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
     if mask:
         items = {kind: tuple(masks.of_messages(list(it), mask)) for kind, it in items.items()}
+
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     items |= _devices(session, namespace, items)
     items |= _gang(session, items)
+
     claims = items.get(kinds.PVC.kind, ())
     pods = items.get(kinds.POD.kind, ())
     named = volumes.volumes(
@@ -122,10 +126,12 @@ def snapshot(
     uses = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in uses}
     items[kinds.PVC.kind] = tuple(item for item in claims if item["metadata"]["name"] in mounted)
+
     logs = _logs(session, current or task)
     if mask:
         current = current and masks.of_task(current, mask)  # what evidence has added
         logs = {rank: masks.of_lines(lines, mask) for rank, lines in logs.items()}
+
     deletions = _deletions(session, namespace, items[kinds.PVC.kind])
     now = session.now()
     state = TaskSnapshot(task.id, namespace, items, logs, current, deletions, own_volumes, now)
@@ -192,14 +198,17 @@ def _objects_of_task(
     workloads = [item for kind in registry.KINDS for item in objects_by_kind.get(kind.kind, ())]
     pods = objects_by_kind.get(kinds.POD.kind, ())
     uids = set(task.uids.values())
+
     jobs = find.list_intermediate_jobs(session, task.namespace, workloads, pods)
     decided = ownership.decide(workloads, pods, jobs)
     owned = find.explain_missing(session, task.namespace, decided)
+
     statuses = evidence.fold(session, owned)
     current = next((item for item in statuses if uids & {*item.uids.values()}), None)
     owned_uids = {
         pod["metadata"]["uid"] for owned_task in owned for pod in owned_task.all_pods
     } | uids
+
     by_kind = {
         kind: tuple(
             item
@@ -291,6 +300,7 @@ def check_cluster(session: Session) -> ClusterCheck:
     """Check the user's permissions and the features of the cluster; read-only."""
     groups = access.groups(session)
     rights = list_served(groups)
+
     with parallel.pool() as pool:
         allowed = pool.map(
             lambda right: access.may(session, right.verb, right.kind, right.subresource), rights
@@ -307,11 +317,13 @@ def check_cluster(session: Session) -> ClusterCheck:
         ]
         cluster_nodes = nodes.result()
         storage = classes.result()
+
     git_version = str(version.result().body.get("gitVersion", ""))
     default_class = None if storage is None else volumes.default_class(storage)
     node_count = None if cluster_nodes is None else len(cluster_nodes)
     gang = access.find_gang(session)
     gang_scheduling = gang.api_version if gang else ""
+
     return ClusterCheck(
         context=session.context,
         server=session.server,

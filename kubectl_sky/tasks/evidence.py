@@ -117,6 +117,7 @@ def of_deleted_task(
     """
     if session.is_for_caller:
         return None
+
     text = reference.removeprefix("task/")
     folder = _folder()
     records = [
@@ -127,6 +128,7 @@ def of_deleted_task(
         and namespace in (None, record.namespace)
         and (user is None or record.user == user.name)
     ]
+
     matches = [record for record in records if text in (record.task_id, record.name)] or [
         record for record in records if text and record.task_id.startswith(text)
     ]

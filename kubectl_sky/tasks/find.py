@@ -234,6 +234,7 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
         if scope.filter_owned(items):
             yield _locate_owned(scope, _Location(label, str(text), ""), items)
             continue
+
         if tasks is None:
             workloads = list_workloads(session, scope.namespace, scope.selector)
             tasks = status.tasks(scope.filter_owned(workloads), ())
@@ -244,6 +245,7 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
             if scope.namespace:
                 access.check_namespace(session, scope.namespace, "an argument here")
             raise
+
         for match in matches:
             label = names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE
             yield _Location(label, match.id, match.namespace)

@@ -86,6 +86,7 @@ def follow_tasks(
     for task in tasks:
         if task.interactive:
             ui.note(_access_hint(task.id))
+
     followed = [task for task in tasks if not task.interactive]
     try:
         for task in followed if request.leads else ():
@@ -96,6 +97,7 @@ def follow_tasks(
             f"interrupted; the {len(tasks)} tasks go on",
             "`kubectl sky list` shows them, `kubectl sky wait` waits for them",
         ) from None
+
     failures = []
     for task in finished:
         try:
@@ -139,6 +141,7 @@ def _note_interrupted(target: Target) -> Interrupted:
             f"`kubectl sky logs {target.id} -f` follows it,"
             f" `kubectl sky stop {target.id}` stops it",
         )
+
     suspended = "" if target.first_member.parallel else ", its later stages are suspended"
     return Interrupted(
         f"interrupted; {target.word} {target.id} goes on{suspended}",
@@ -172,6 +175,7 @@ def _pipeline_failure(pipeline: PipelineStatus, failed: TaskStatus, text: str) -
         suffix = f" (also failed: {', '.join(others)})" if others else ""
         subject = f"task {failed.id} ({failed.name}) of group {pipeline.id} ({pipeline.name})"
         return f"{subject} failed{suffix}: {text}"
+
     missing = [
         f"{stage} {pipeline.title(stage)}".rstrip()
         for stage in pipeline.missing
@@ -205,11 +209,13 @@ def note_next_steps(
     plans = decision.plans
     if names.INTERACTIVE in plans[0].annotations:
         note(_access_hint(target_id))
+
     later = _list_later_stages(plans)
     auxiliary = ", ".join(plan.title for plan in plans if plan.auxiliary)
     stops_nodes = any(map(_needs_stopping, plans))
     if not (later or auxiliary or stops_nodes):
         return
+
     if pipeline.controller_leads(session, decision.namespace):
         tasks = [
             f"resumes {later}" if later else "",
@@ -218,6 +224,7 @@ def note_next_steps(
         ]
         note(f"a controller {', and '.join(filter(None, tasks))}; no client is needed")
         return
+
     command = f"kubectl sky wait {target_id} --continue"
     if later:
         verb = "are" if " to " in later else "is"

@@ -79,12 +79,15 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
     item: Json = {}
     with suppress(NotFound):
         item = objects.get(session, kinds.CONFIG_MAP, names.HISTORY, namespace)
+
     before = item.get("data") or {}
     known = _unpack(item)
+
     final = {(key, task.created_at) for key, task in known.items() if task.status.finished}
     new = {task.id: _pack(task) for task in finished if (task.id, task.created_at) not in final}
     after = _newest(known | new, limit)
     data = {key: after.get(key) for key in before | after if after.get(key) != before.get(key)}
+
     if not data:
         return 0
     if item:

@@ -45,6 +45,7 @@ class LogPod(Struct, frozen=True):
         """Return the logs in the folder, and up to three folders below."""
         listed = FirstBytes(_MAX_LIST_BYTES)
         self._run(["sh", "-c", _LIST_SCRIPT, "sh", str(self.folder)], listed)
+
         lines = listed.data.decode(errors="replace").splitlines()
         logs = [
             KeptLog(
@@ -100,11 +101,13 @@ def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> LogPod 
         is_running = "running" in nodes.container(pod).get("state", {})
         if not is_running or pod["metadata"].get("deletionTimestamp"):
             continue
+
         volumes = {
             volume["name"]
             for volume in pod["spec"].get("volumes", ())
             if (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim
         }
+
         (main,) = (item for item in pod["spec"]["containers"] if item["name"] == names.CONTAINER)
         for mount in main.get("volumeMounts", ()):
             above = PurePosixPath(mount.get("subPath") or "")

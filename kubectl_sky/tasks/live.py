@@ -104,6 +104,7 @@ class LiveTasks:
             self._changed.update(self._unsettled)
             waiting = list(self._unsettled.values())
             self._reasons = pending.look(self._session, self._scope.namespace, waiting)
+
         keys = sorted(self._changed)
         for start in range(0, len(keys), _BATCH):
             part = keys[start : start + _BATCH]

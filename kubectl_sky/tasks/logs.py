@@ -66,6 +66,7 @@ class LogRequest(Struct, frozen=True):
 def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> None:
     """Write the existing logs in order of time, or node by node."""
     _check_ranks(task, request)
+
     sources = []
     for node in filter(request.wants, task.nodes):
         if node.started:
@@ -79,6 +80,7 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
             reason = f": {cause}" if (cause := task.reason(node)) else ""
             state = "no longer has a log" if node.state.ended else "has not started"
             ui.note(f"{node.name} {state}{reason}")
+
     limit = request.max_streams
     if len(sources) > limit and not request.by_node:
         request = replace(request, by_node=True)
@@ -86,6 +88,7 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
             f"printing node by node: at most {limit} logs are read at a time;"
             f" --max-log-requests {len(sources)} prints them in order of time"
         )
+
     with _following(session, request) as following:
         following.add_all([sources])
         _pump(following, task, ui, ui.note, request)
@@ -128,12 +131,14 @@ def follow_all(
     """
     for task in tasks:
         _check_ranks(task, request)
+
     shared = SharedWatches(session, tasks)
     followers = {
         task.id: TaskFollower(session, task, request, ui, _prefix(ui.note, task), shared)
         for task in tasks
     }
     owners: dict[str, TaskFollower] = {}
+
     with shared, _following(session, request) as following:
         sources = _all_sources(list(followers.values()), owners)
         parallel.run_daemon(following.add_all, sources)
@@ -150,6 +155,7 @@ def follow_all(
         finally:
             for follower in followers.values():
                 follower.stop.set()
+
     may_disappear = on_update([follower.latest for follower in followers.values()])
     return [
         follower.latest if task_id in may_disappear else follower.result()

@@ -57,6 +57,7 @@ def sends_away(session: Session, queue: str) -> bool:
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
+
     with suppress(SkyError):  # a policy may refuse it; the task's own Job reports that better
         live = objects.create(session, job, dry_run=True)
         return bool(live["spec"].get("managedBy") == names.MULTIKUEUE)
@@ -150,6 +151,7 @@ def wait_until_sent(session: Session, target: Target, ui: "UI") -> tuple[Session
             if worker is not session:
                 ui.note(f'the task runs in the cluster "{worker.context}"')
                 return worker, find.single_task(current)
+
             sleep(_SECONDS)
             latest = find.refetch(session, task)
             if not latest or latest.state.ended:

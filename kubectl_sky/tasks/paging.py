@@ -47,6 +47,7 @@ def read(session: Session, scope: Scope, limit: int, before: Position | None) ->
         ids = {key[1] for key in chosen}
         ids |= {key[1] for key, pipeline in members.items() if (pipeline, key[2]) in shared}
         tasks = find.list_tasks(session, scope, find.Read(find.with_ids(ids))) if ids else []
+
     wanted = {position[1:] for position in chosen}
     page = [task for task in tasks if (task.id, task.namespace) in wanted]
     pipeline_ids = {task.member.id for task in page if task.member}
@@ -60,12 +61,14 @@ def _members(session: Session, scope: Scope) -> dict[Position, str]:
     items = find.list_workloads(
         session, scope.namespace, scope.selector, lambda _: shapes.METADATA_ONLY
     )
+
     for item in scope.filter_owned(items):
         metadata = item["metadata"]
         pipeline = metadata["labels"].get(names.PIPELINE, "")
         entry = (metadata["creationTimestamp"], pipeline)
         key = ownership.key(item)
         created[key] = min(created.get(key, entry), entry)
+
     return {
         (time, task_id, namespace): pipeline
         for (namespace, task_id), (time, pipeline) in created.items()

@@ -80,6 +80,7 @@ def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | Non
     tasks: list[TaskStatus] = []
     reasons = Reasons()
     next_look = monotonic() + _FIRST_LOOK
+
     for update in watch.watch_owned(session, scope):
         latest = update or latest
         looks = latest and monotonic() >= next_look and may_wait(latest.tasks)
@@ -87,9 +88,11 @@ def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | Non
             next_look = monotonic() + _LOOK_INTERVAL
             with suppress(Unreachable):  # the watch retries an unreachable server
                 reasons = look(session, scope.namespace, latest.tasks)
+
         if latest is None or not (update or looks):
             yield None
             continue
+
         before = tasks
         tasks = [add_reasons(task, reasons) for task in latest.tasks]
         yield replace(latest, tasks=tasks) if update or tasks != before else None
@@ -168,14 +171,17 @@ def _why_gangs_wait(
         groups = objects.list_all(session, kind, namespace)
     except (Forbidden, NotServed):
         return {}
+
     topologies = {
         (group["metadata"]["namespace"], group["metadata"]["name"]): queues.gang_of(group)[1]
         for group in groups
         if any(queues.gang_of(group))
     }
+
     cluster_nodes = room.list_cluster_nodes(session) if topologies else ()
     running = room.list_running(session, cluster_nodes) or ()
     pods = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in running}
+
     texts = {}
     for task in waiting:
         nodes = list(filter(_has_no_cluster_node, task.nodes))
@@ -223,6 +229,7 @@ def _add_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
         event = warnings.get((task.namespace, name)) if _has_no_reason(node) else None
         uid = event["involvedObject"].get("uid") if event else None
         is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
+
         if event and not is_earlier:
             reason = event.get("reason", "")
             message = event.get("message", "")
@@ -247,10 +254,12 @@ class StartReporter:
         self._ui = ui
         self._limit = limit
         self._suffix = suffix
+
         self._begun_at = monotonic()
         self._started_at = self._begun_at  # when the time limit began
         self._next_look = self._begun_at + _FIRST_LOOK
         self._quiet_until = self._begun_at + _USUAL_START_SECONDS
+
         self._explained: dict[NodeStatus, NodeStatus] = {}
         self._gang: str | None = None  # why all nodes wait for each other
         self._looked_early = False
@@ -268,10 +277,12 @@ class StartReporter:
         now = monotonic()
         if any(node.reason == QUEUED for node in task.nodes):
             self._started_at = now  # time in a queue does not count towards the limit
+
         task = self._explain(task, now)
         self._diagnose(task, now)
         self._report(task, now)
         self._ui.following(task.id, waiting.title(task))
+
         started = any(node.started or node.restarts for node in task.nodes)
         if self._limit is not None and not started and now > self._started_at + self._limit:
             reason = self._cause or task.note or "no pod yet"
@@ -292,10 +303,12 @@ class StartReporter:
         """Explain pending nodes at intervals; in between, keep what is known of unchanged nodes."""
         if not any(node.state is State.PENDING for node in task.nodes):
             return task
+
         early = not self._looked_early and _may_wait_for_gang(task)
         if now < self._next_look and not early:
             nodes = (self._explained.get(node, node) for node in task.nodes)
             return _with_gang(replace(task, nodes=tuple(nodes)), UNSCHEDULABLE, self._gang)
+
         self._next_look = now + _LOOK_INTERVAL
         self._looked_early = early or self._looked_early
         with suppress(Unreachable):  # the watch retries an unreachable server

@@ -69,6 +69,7 @@ def follow_stages(
     session = session.patient(client.stop)
     tasks = list(pipeline.tasks)
     leads = Leadership(session, pipeline.namespace, client.stop)
+
     for index in range(pipeline.first_member.stages):
         task = _task_of_stage(pipeline, index + 1)
         if task.suspended and client.leads:
@@ -79,6 +80,7 @@ def follow_stages(
                 f"{pipeline.heading(task)}, is suspended: the client that follows {pipeline.word}"
                 f" {pipeline.id}, or `kubectl sky wait {pipeline.id} --continue`, resumes it"
             )
+
         tasks[index] = client.follow(task)
         if tasks[index].state is State.FAILED:
             if client.leads:
@@ -117,6 +119,7 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
     def wait_for(target: Target) -> Target:
         if wait.leads:
             start_after(session, target, wait, ui.note)
+
         if isinstance(target, TaskStatus):
             return wait_for_task(target)
         if wait.until is Until.FINISHED:
@@ -124,6 +127,7 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
                 return follow_stages(session, target, client)
             stop_auxiliary = AuxiliaryStopper(session, target, ui.note, leads=wait.leads)
             return wait_for_group(session, target, wait_for_task, stop_auxiliary, wait)
+
         reporter = WaitReporter(session, ui, wait.since, wait.timeout)
         try:
             return watch.wait_for_pipeline(
@@ -430,6 +434,7 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
     waiting = _list_waiting(target)
     if not waiting:
         return
+
     session = session.patient(wait.stop)
     name = waiting[0].predecessor
     predecessor = find.find_predecessor(session, waiting[0])
@@ -440,6 +445,7 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
                 watch.wait_for_task(session, predecessor, wait)
             else:
                 watch.wait_for_pipeline(session, predecessor, wait, lambda pipeline: None)
+
     state = lead_after(session, target)
     if state is State.FAILED:
         raise TaskStopped(Notice(f"{target.name} ({target.id}) was cancelled: {name} has failed"))

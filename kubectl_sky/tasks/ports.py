@@ -39,6 +39,7 @@ def list_exposed(session: Session, target: find.Target) -> list[Ports]:
             " submit it (not supported for arrays)",
             f"without a Service: kubectl sky port-forward {target.id} PORT",
         )
+
     cluster_nodes = list[Json]()
     if any(service["spec"].get("type") == "NodePort" for _, service in services):
         with suppress(Forbidden):  # the status of a pod still has the address of its node

@@ -54,11 +54,13 @@ def describe_stopped(
     count = f"{len(tasks)} task{'' if len(tasks) == 1 else 's'}"
     are = "is" if len(tasks) == 1 else "are"
     is_gone = remaining is not None and not remaining
+
     message = f"Stopped {count}"
     if remaining:
         message = f"{len(remaining)} of {count} still being deleted"
     elif not is_gone:
         message = f"{count} {are} being deleted; `kubectl sky list` shows what still exists"
+
     state = "stopped" if is_gone else "deleting"
     return Stopped(
         count=len(tasks),

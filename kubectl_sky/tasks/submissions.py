@@ -75,9 +75,11 @@ class Submitted(Struct, frozen=True):
         decision = self.decision
         outcome = "unchanged" if self.unchanged else "submitted"
         phrase = "was submitted before" if self.unchanged else "submitted successfully"
+
         task_id = UNSET if decision.together else self.id
         pipeline_id = self.id if decision.together else UNSET
         task_ids = [plan.id for plan in decision.plans] if decision.together else UNSET
+
         return Submission(
             file=file,
             task_id=task_id,

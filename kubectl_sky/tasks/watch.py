@@ -118,10 +118,12 @@ def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[
     items = _WatchedObjects(watched.kinds)
     yielded_at = 0.0
     changed = False
+
     for change in watch_kinds(session, watched):
         if change:
             items.apply(change)
             changed = True
+
         if changed and items.complete and monotonic() > yielded_at + _MIN_UPDATE_INTERVAL:
             workloads, pods = items.split()
             workloads = scope.filter_owned(workloads)
@@ -362,6 +364,7 @@ def wait_for_task(
             ]
             EvidenceRecorder(session).record_failures(task, owned)
         return task
+
     snapshots = watch_task(session, task, wait.stop, shared)
     changes = (snapshot.task if snapshot else None for snapshot in snapshots)
     return _last(changes, task, wait, report)
@@ -396,6 +399,7 @@ def _last(
         if wait.until is Until.DELETED:
             return latest
         raise
+
     word = latest.word if isinstance(latest, PipelineStatus) else "task"
     note = f": {latest.note}" if latest.note else ""
     raise SkyError(
