@@ -33,9 +33,11 @@ def insufficient(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     words = {"resources": _join(names), "asked": _sizes(requests)}
     if not cluster_nodes:
         return words | {"have": "", "advice": "request less"}
+
     largest = {name: max(allocatable(item, name) for item in cluster_nodes) for name in names}
     missing = [name for name in names if not largest[name]]
     in_use = [name for name in names if 0 < largest[name] >= requests[name]]
+
     if missing:
         advice = next(filter(None, map(_NO_CAPACITY_ADVICE.get, missing)), _ADVICE)
     elif len(in_use) < len(names):
@@ -80,6 +82,7 @@ def devices(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     if missing := groups.get("class"):
         what = f'DeviceClass "{missing}" not found'
         return {"devices": what, "advice": "see `kubectl get deviceclasses`"}
+
     names = [name for name in list_requested(pod) if name in accelerators.RESOURCES]
     if names and "cannot allocate" in signal.message:
         required = dict(_read_required_labels(pod))
@@ -88,6 +91,7 @@ def devices(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         words = insufficient(matching, signal, {"resources": ", ".join(names)})
         what = f"{signal.about} cluster nodes cannot allocate {words['resources']}"
         return {**words, "devices": what, "numbers": f": a node requests {words['asked']}"}
+
     return {
         "devices": "; ".join(_unallocated(snapshot, pod)) or "a ResourceClaim is not ready",
         "numbers": f": {signal.message}",
@@ -154,9 +158,11 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     pod = _pod(snapshot, signal)
     required = dict(_read_required_labels(pod)) if pod else {}
     excluded = ", ".join(_read_excluded_nodes(pod)) if pod else ""
+
     if excluded and not required:
         text = f"{signal.about} cluster nodes do not match: the task excludes {excluded}"
         return {"lacks": text, "advice": "submit it without --exclude-node of a good one"}
+
     if models := _read_models(required, snapshot):
         return {
             "lacks": f"{signal.about} cluster nodes do not have the GPU that the task requires",
@@ -164,10 +170,12 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
             "have": "",
             "advice": _GPU_LABELS,
         }
+
     gpus = _missing_gpus(required, snapshot)
     if gpus:
         wanted, have = accelerators.missing(gpus, map(_cluster_node, snapshot.of("Node")))
         return {"lacks": wanted, "have": f"; {have}", "advice": _GPU_LABELS}
+
     available = {
         key: sorted(
             {
@@ -179,12 +187,14 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         for key in required
     }
     present = [f"{key}={_list(values, _MAX_LABELS)}" for key, values in available.items() if values]
+
     if not snapshot.of("Node"):
         summary = ""
     elif present:
         summary = f"; cluster nodes have {' and '.join(present[:_MAX_KEYS])}"
     else:
         summary = "; no cluster node has any of these labels"
+
     is_gpu = any("gpu" in key or "accelerator" in key for key in required)
     names = _gpu_names(required) if not snapshot.of("Node") else []
     wanted = " or ".join(names) or (_fold(required) if required else "")
@@ -339,12 +349,14 @@ def explain_gang(
     requests = _requests(pod)
     size = [_size(amount, name) for name, amount in requests.items()]
     text = f"{_nodes(number)}{f' {_TIMES} {_join(size)}' if size else ''} start together"
+
     domains = defaultdict[str, list[Room]](list)
     for room in find_room(pod, cluster_nodes, running or ()):
         if not topology or topology in room.labels:
             domains[room.labels.get(topology, "")].append(room)
     if not domains:
         return f"{text}; no cluster node accepts them", ""
+
     domain, rooms = max(domains.items(), key=lambda item: sum(room.count for room in item[1]))
     fits = sum(room.count for room in rooms)
     fit = f"{fits} fit" if fits > 1 else f"{fits or 'none'} fits"
@@ -353,8 +365,10 @@ def explain_gang(
     if topology:
         text = f"{text} in one {topology}"
         fit = f"{fit} in {topology} {domain}"
+
     if running is None:
         return f"{text}; {fit} if nothing else runs", ""
+
     requests = requests or {_PODS: Fraction(1)}
     scarce = min(  # with it alone, fewest pods fit
         requests,
@@ -405,11 +419,13 @@ def find_room(
     """Return the cluster nodes that accept a pod, with what the running pods leave free."""
     sizes = {**_requests(pod), _PODS: Fraction(1)}
     used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
+
     for other in running:
         host = other.get("spec", {}).get("nodeName", "")
         used[host, _PODS] += 1
         for name in sizes.keys() - {_PODS}:
             used[host, name] += sum_requests(other, name)
+
     rooms = []
     for item in filter(lambda item: _accepts(item, pod["spec"]), cluster_nodes):
         host = item["metadata"]["name"]
@@ -432,6 +448,7 @@ def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
     tolerations = pod_spec.get("tolerations") or ()
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+
     return (
         not spec.get("unschedulable")
         and selected.items() <= labels.items()

@@ -137,14 +137,17 @@ def deletion_of(
     deleting = list(filter(is_terminating, items))
     if not deleting:
         return NOT_DELETED
+
     since = min(_requested_at(item) for item in deleting)
     holds = [hold_of(item) for item in deleting]
     if any(map(finalizers, deleting)):
         holds = [hold for hold, item in zip(holds, deleting, strict=True) if finalizers(item)]
         return Deletion(since, "; ".join(dict.fromkeys(hold.why for hold in holds)), holds[0].step)
+
     stopping = list(filter(is_terminating, pods))
     if not stopping:
         return Deletion(since, holds[0].why, holds[0].step, passes=True)
+
     first, *others = [hold_of_pod(pod, title(pod)) for pod in stopping]
     more = f" and {len(others)} more" if others else ""
     passes = not any(is_silent(pod) or finalizers(pod) for pod in stopping)

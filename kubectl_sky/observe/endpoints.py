@@ -50,21 +50,25 @@ def combine(
     spec = service["spec"]
     name = service["metadata"]["name"]
     kind = spec.get("type") or "ClusterIP"
+
     ingresses = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
     balancers = tuple(item.get("hostname") or item.get("ip") or "" for item in ingresses)
     outside = balancers if kind == "LoadBalancer" else _machine(pod, machines)
     host = f"{name}.{task.namespace}.svc"
+
     ports = []
     for port in spec.get("ports") or ():
         number = {"LoadBalancer": port["port"], "NodePort": port.get("nodePort")}.get(kind)
         hosts = [f"[{text}]" if ":" in text else text for text in outside if number]
         addresses = tuple(f"{text}:{number}" for text in hosts)
         ports.append(Port(port["port"], f"{host}:{port['port']}", addresses))
+
     cluster_ip = spec.get("clusterIP") or ""
     if cluster_ip == "None":  # a headless Service
         cluster_ip = ""
     pod_name = pod["metadata"]["name"] if pod else ""
     is_ready = bool(condition(pod, "Ready")) and "deletionTimestamp" not in pod["metadata"]
+
     return Ports(
         task_id=task.id,
         name=task.name,

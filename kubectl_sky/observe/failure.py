@@ -36,6 +36,7 @@ def describe(
     node = task.first_failure
     if node is None:
         return task.note
+
     death = first_death(task, record)
     lines = list(death.lines) if death else []
     head = replace(task, causes={}).note
@@ -45,6 +46,7 @@ def describe(
         lines = lines or node.message.splitlines()
     own_lines = program_lines(lines)
     last_lines = "".join(f"\n  {line}" for line in own_lines[-_MAX_LINES:])
+
     if gone:
         head = f"{gone.name}: {gone.end}"
         title = f"last lines of its deleted pod {gone.pod}"
@@ -52,6 +54,7 @@ def describe(
         known = task.causes.get(node.reason, "")
         message = _cause(node, lines) or verdict or ("" if known in last_lines else known)
         head = f"{head}: {message}" if message and message not in head else head
+
     never_ran = node.exit_code is None and bool(node.pod)
     is_shown = last_shown is not None and last_shown.endswith("".join(lines[-1:]))
     if never_ran or not own_lines or is_shown:

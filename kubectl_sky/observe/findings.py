@@ -173,6 +173,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
     code = code if code.isdecimal() else ""
     has_code = code and signal.source in _ENDS
     end = end_text(reason, bounded.integer(code)) if has_code else ""
+
     words = _Words(
         groups,
         id=snapshot.task_id,
@@ -184,9 +185,11 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
     )
     if rule.detail:
         words.update(rule.detail(snapshot, signal, groups))
+
     parts = [part.format_map(words) for part in rule.what.split("|")]
     then = _one_line(rule.then.format_map(words))
     hint = "" if then == SEE_LOGS.format_map(words) else then
+
     return Cause(
         rule=rule.name,
         stage=rule.stage,

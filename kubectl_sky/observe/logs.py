@@ -135,14 +135,17 @@ class Form(Struct, frozen=True):
             if not lines:
                 return b""
             complete = complete or lines[-1] is not last
+
         if self.output is LogFormat.JSON:
             return self._json(lines)
         if self.template:
             return b"".join(self._from_template(self.template, *pair) for pair in lines)
+
         if self.local:
             lines = [(origin, b" ".join(self._time_and_text(text))) for origin, text in lines]
         elif self.terminal:
             lines = [(origin, harmless(text)) for origin, text in lines]
+
         prefixes = self._prefixes(lines)
         if len(set(prefixes.values())) == 1:
             return prefixed([text for _, text in lines], prefixes[lines[0][0].pod], complete)

@@ -192,9 +192,11 @@ class Mask:
     def __call__(self, text: str) -> str:
         text = self._without_parts(text)
         text = self._values.sub(lambda match: self.hide(self._kinds[match[0]], match[0]), text)
+
         for kind, forms in _COMPILED.items():
             for form in forms:
                 text = self._sub(kind, form, text)
+
         text = self._sub("webhook URLs", _URL, text, lambda it: bool(_HOOK.search(it[0])))
         header = "values of headers"
         text = self._sub(header, _HEADER, text, lambda it: it["name"].lower() not in _PLAIN_HEADERS)
@@ -202,6 +204,7 @@ class Mask:
             text = self._sub(
                 "words for programs", form, text, lambda it: bool(_TAKES.search(it["to"]))
             )
+
         text = self._without_documents(text)
         for form in _NAMED:
             text = self._without_values(form, text)
@@ -255,6 +258,7 @@ class Mask:
         lines = text.split("\n")
         end = ""
         start = 0
+
         for index, line in enumerate(lines):
             if end and line.strip() != end:
                 continue
@@ -287,6 +291,7 @@ def _value_end(text: str, start: int, *, whole_line: bool) -> int:
     """
     head = text[text.rfind("\n", 0, start) + 1 : start].replace('\\"', "").replace("\\'", "")
     around = next((quote for quote in "\"'" if head.count(quote) % 2), "")
+
     position = start
     for position in _steps(text, start, around):
         if position >= len(text) or text[position] == "\n":
@@ -297,6 +302,7 @@ def _value_end(text: str, start: int, *, whole_line: bool) -> int:
             break
         if position > start and text[position - 1] in "\"'" and text[position] in ",})]":
             break
+
     if whole_line and re.fullmatch(r"[|>][-+\d]*", text[start:position].strip()):
         return _block_end(text, start, position)
     return position

@@ -160,13 +160,16 @@ def outlived_by(pod: Object) -> str:
     metadata = pod["metadata"]
     end = container(pod).get("state", {}).get("terminated")
     policy = pod.get("spec", {}).get("restartPolicy", "Never")
+
     if not end or policy == "Always" or (policy == "OnFailure" and end.get("exitCode")):
         return ""
+
     disrupted = status.get("reason") or condition(pod, "DisruptionTarget")
     if status.get("phase") in _ENDS or "deletionTimestamp" in metadata:
         return ""
     if disrupted and not is_ended_by_us(pod):
         return ""
+
     return ", ".join(
         item["name"]
         for item in status.get("containerStatuses", ())
@@ -193,6 +196,7 @@ def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> Nod
     newest = pods[-1] if pods else None
     if len(pods) > 1:
         base = replace(base, previous=pods[-2]["metadata"]["name"])
+
     if newest:
         status = of_pod(base, newest)
     elif verdict.phase is Phase.SUSPENDED:
@@ -202,6 +206,7 @@ def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> Nod
         status = replace(base, reason=POD_NOT_FOUND, message=message)
     else:
         status = base
+
     state = _final(verdict, newest)
     if state is State.COMPLETED:
         ended_at = status.ended_at or verdict.at  # its pod may be gone
@@ -220,6 +225,7 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
     message = status.message
     if status.exit_code is None or verdict.reason not in (_POD_FAILED, STOPPED):
         message = message or verdict.message
+
     if deleted and (verdict.phase is Phase.PODS or verdict.reason in (LATE, STOPPED)):
         reason = verdict.reason or STOPPED
         message = verdict.message
@@ -228,6 +234,7 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
         message = verdict.message
     elif reason == TERMINATING:
         reason = POD_DELETED
+
     return replace(
         status,
         state=State.FAILED,
@@ -377,14 +384,17 @@ def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
     disruption: Object = condition(pod, "DisruptionTarget") or {}
     if is_ended_by_us(pod):
         status = disruption = {}
+
     grace = timedelta(seconds=bounded.integer(metadata.get("deletionGracePeriodSeconds")))
     finished, deleted = map(age.parse, (end.get("finishedAt"), metadata.get("deletionTimestamp")))
     by_itself = finished and deleted and deleted - finished > grace
     was_killed = "deletionTimestamp" in metadata and not by_itself
+
     reason = status.get("reason") or disruption.get("reason") or (POD_DELETED if was_killed else "")
     reason = "" if succeeded else reason or end.get("reason") or "Failed"
     message = status.get("message") or disruption.get("message") or end.get("message") or ""
     message = "" if succeeded else message.strip()
+
     ended = replace(
         base,
         state=State.RUNNING,

@@ -82,8 +82,10 @@ def decide(
     members: dict[Key, list[Object]] = defaultdict(list)
     for item in filter(registry.is_root_object, items):
         members[key(item)].append(item)
+
     controllers = {_uid(item): controller(item) for item in (*items, *jobs)}
     task_of = {_uid(item): task_key for task_key, group in members.items() for item in group}
+
     pods_of: dict[str, list[Object]] = defaultdict(list)
     for pod in filter(_labelled, pods):
         uid = controller(pod)
@@ -93,6 +95,7 @@ def decide(
             uid = controllers.get(uid, "")
         if task_of.get(uid) == key(pod):
             pods_of[uid].append(pod)
+
     return [
         TaskObjects(
             tuple(sorted(group, key=lambda item: str(item["metadata"]["name"]))),

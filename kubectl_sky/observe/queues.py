@@ -158,16 +158,20 @@ def _queue(
     cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
     status = item.get("status") or {}
     cluster_queue = cluster.get(cluster_queue_name)
+
     active = _condition(item, "Active")
     stopped = "" if active.get("status", "True") == "True" else active.get("message") or "stopped"
+
     in_queue = [item for item in workloads if item.get("spec", {}).get("queueName") == name]
     pending = None
     if cluster_queue is not None:
         pending = (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0
+
     times = [time for time in map(_admitted_at, in_queue) if time and now - time <= _RECENT]
     interval = None
     if len(times) >= _MIN_ADMISSIONS:
         interval = (now - min(times)).total_seconds() / len(times)
+
     spec = (cluster_queue or {}).get("spec") or {}
     return Queue(
         name=name,
@@ -189,6 +193,7 @@ def _queue(
 def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -> Iterable[Share]:
     if cluster_queue is None:
         return [Share(*key, total, None, None) for key, total in used.items()]
+
     used_by_all = _read_used(cluster_queue)
     return [
         Share(

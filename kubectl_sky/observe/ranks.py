@@ -55,12 +55,14 @@ def describe_silence(ranks: Sequence[RankActivity], now: datetime) -> str:
     intervals = [it.interval for it in ranks if it.interval is not None]
     if silences and min(silences.values()) >= _ALL_SILENT:
         return f"no rank has printed anything for {age.duration(min(silences.values()))}"
+
     usual = median(intervals) if intervals else 0.0
     limit = timedelta(seconds=max(_LEAST_SECONDS, _INTERVALS * usual))
     silent = [it for it in ranks if silences.get(it.rank, timedelta(0)) >= limit]
     others = len(silences) - len(silent)
     if not silent or len(silent) > others:
         return ""
+
     names = ", ".join(str(it.rank) for it in silent)
     subject = f"ranks {names} have" if silent[1:] else f"rank {names} has"
     since = age.duration(min(silences[it.rank] for it in silent))

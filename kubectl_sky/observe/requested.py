@@ -36,8 +36,10 @@ def requested(item: Object) -> Requested:
         sizes = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     except (AttributeError, LookupError, StopIteration, TypeError, ValueError):
         return Requested()  # the pod template in an AppWrapper may be anything
+
     device = next((name for name in ACCELERATORS if name in sizes), "")
     gpus = bounded.integer(sizes.get(device))
+
     annotations = item["metadata"].get("annotations") or {}
     accelerators = annotations.get(names.ACCELERATORS) or (f"{device}:{gpus}" if gpus else "")
     resources = NodeResources(

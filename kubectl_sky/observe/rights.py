@@ -125,14 +125,17 @@ def _find_installed() -> Iterator[Right]:
         if requires:
             yield from _rights(kind, "list watch", f"{_ANY_TASK}: {kind.plural}", optional=True)
             yield from _rights(kind, "create patch delete", f"submit, stop: {kind.plural}", True)
+
     for kind in (*registry.COMPANION_KINDS, kinds.GANG):
         commands = f"submit, status, stop: {kind.plural}"
         yield from _rights(kind, "list create patch delete", commands, optional=True)
+
     yield from _rights(kinds.POD_METRICS, "list", "top", optional=True)
     yield from _rights(kinds.LOCAL_QUEUE, "list", "queues, submit --queue", optional=True)
     yield from _rights(kinds.QUEUED_WORKLOAD, "list", "queues, status, doctor", optional=True)
     yield from _rights(kinds.CLUSTER_QUEUE, "list", "queues", extra=CLUSTER)
     yield from _rights(kinds.QUEUE_PRIORITY, "list", "submit --queue", extra=CLUSTER)
+
     for kind in (kinds.DEVICE_CLASS, kinds.RESOURCE_CLAIM, kinds.RESOURCE_SLICE):
         yield from _rights(kind, "list", "gpus, submit, doctor: GPUs of DRA drivers", extra=CLUSTER)
     for kind in (kinds.RESOURCE_FLAVOR, kinds.TOPOLOGY):

@@ -24,6 +24,7 @@ _BEYOND = (
 def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str]) -> dict[str, str]:
     """Return why Jobs in no queue are suspended, and what resumes those of a pipeline's stage."""
     member = state.task.member if state.task else None
+
     if state.lost:
         return {
             "cause": f"it does not start: {state.lost}",

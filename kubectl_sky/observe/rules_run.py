@@ -80,10 +80,12 @@ def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     pod = _pod(snapshot, signal)
     containers = pod.get("spec", {}).get("containers", ())
     main: Object = next((item for item in containers if item["name"] == names.CONTAINER), {})
+
     probe = main.get(f"{kind}Probe") or {}
     failures = probe.get("failureThreshold", 3)
     period = probe.get("periodSeconds", 10)
     seconds = failures * period
+
     limit = f"{seconds} seconds"
     advice = "correct the probe in config.kubernetes.pod_config"
     if names.SERVICE in pod.get("metadata", {}).get("labels", {}):
@@ -93,6 +95,7 @@ def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
             seconds = seconds - period
         limit = f"{field}: {seconds}"
         advice = f"correct service.readiness_probe: its path, or its {field}; or service.ports"
+
     about = f": {signal.about}" if signal.about else ""
     return {
         **_last_lines(snapshot, signal, groups),

@@ -185,6 +185,7 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
     gangs = list(_gang_signals(snapshot))
     yield from gangs
     yield from _workload_signals(snapshot, pods)
+
     for rank, pod in pods.items():
         parts = (
             _scheduling_signals(snapshot, pod),
@@ -195,11 +196,13 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
             waits = not signal.about or signal.message.startswith(_INSUFFICIENT)
             if not (gangs and waits and signal.source is SignalSource.SCHEDULER):
                 yield (rank,), signal  # else the symptom of the gang has the sum
+
     for rank, lines in snapshot.logs.items():
         yield (rank,), Signal(SignalSource.LOG, "", "\n".join(lines))
     if snapshot.now and snapshot.activity:
         silence = describe_silence(snapshot.activity, snapshot.now)
         yield from [((), Signal(SignalSource.RANKS, "", silence))] if silence else ()
+
     if snapshot.status:
         yield from _deletion_signals(snapshot.status)
         yield from _task_signals(snapshot, snapshot.status)
@@ -212,12 +215,14 @@ def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Sign
         ranks = next((snapshot.ranks[uid] for uid in owners if uid in snapshot.ranks), None)
         if ranks is None:
             continue  # belongs to another task
+
         conditions = {
             condition.get("type"): condition
             for condition in workload.get("status", {}).get("conditions", ())
         }
         if conditions.get("Admitted", {}).get("status") == "True" or "Finished" in conditions:
             continue
+
         for kind, status in _NOT_ADMITTED:
             condition = conditions.get(kind, {})
             if condition.get("status") == status:
@@ -229,6 +234,7 @@ def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Sign
 
 def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     ranks = sorted({rank for group_ranks in snapshot.ranks.values() for rank in group_ranks})
+
     for group in snapshot.of(kinds.POD_GROUP.kind):
         waiting = queues.waiting_group(group)
         if waiting:
@@ -236,9 +242,11 @@ def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signa
             is_limited = waiting.reason != QUEUED or queues.may_limit(queue)
             reason = waiting.reason if is_limited else "Unschedulable"
             yield ranks, Signal(SignalSource.GANG, reason, str(waiting))
+
     pods = {rank: pod for rank, pod in snapshot.pods.items() if _phase(pod) == "Pending"}
     unscheduled = [rank for rank, pod in pods.items() if not pod.get("spec", {}).get("nodeName")]
     messages = list(filter(None, map(_unschedulable, pods.values())))
+
     for group in snapshot.of(kinds.GANG.resource):
         members, topology = queues.gang_of(group)
         existing = sum(_phase(pod) in ("Pending", "Running") for pod in snapshot.pods.values())
@@ -272,6 +280,7 @@ def _task_signals(
     if task.incomplete and not task.deletion.since:
         reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
         yield (), Signal(SignalSource.NODE, reason, task.note)
+
     for node in task.nodes:
         if node.state is State.FAILED and (not node.pod or node.reason == POD_DELETED):
             yield from _signals_without_pod(snapshot, task, node)
@@ -287,6 +296,7 @@ def _task_signals(
             yield ranks, Signal(SignalSource.NODE, HELD, node.held_until, about=step)
         if node.kept_by:
             yield (node.index,), Signal(SignalSource.NODE, POD_KEPT, node.kept_by)
+
     running = [
         node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
     ]
@@ -304,8 +314,10 @@ def _signals_without_pod(
     ranks = (node.index,)
     if node.reason == STOPPED and first and first.reason != STOPPED:
         return  # the failure that stopped it is the cause
+
     endings = snapshot.endings if node.reason in (POD_NOT_FOUND, STOPPED) else {}
     event = endings.get(node.job) or endings.get(f"{node.job}-{node.index}")
+
     if event:
         source, reason = _POD_ENDINGS[event["reason"]]
         yield ranks, Signal(source, reason, event.get("message", ""))
@@ -364,8 +376,10 @@ def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]
             yield from _with_all_resources(snapshot, pod, list(signals))
         if kind == "DisruptionTarget" and condition.get("status") == "True":
             yield Signal(SignalSource.POD, condition.get("reason", ""), message)
+
     if status.get("reason") and not is_ended_by_us(pod):
         yield Signal(SignalSource.POD, status["reason"], status.get("message", ""))
+
     spec = pod.get("spec", {})
     created = age.parse(pod["metadata"].get("creationTimestamp"))
     is_new = snapshot.now and created and snapshot.now - created < _SCHEDULER_SECONDS
@@ -413,6 +427,7 @@ def _with_all_resources(
     named = resources.ACCELERATORS if any("node affinity" in it.message for it in signals) else ()
     sizes = resources.too_large(pod, snapshot.of(kinds.NODE.kind))
     oversized = [name for name in sizes if name not in named]
+
     yield from (signal for signal in signals if signal not in short)
     scarce = [signal.message.removeprefix(_INSUFFICIENT) for signal in short]
     scarce += [name for name in oversized if name not in scarce]
@@ -420,6 +435,7 @@ def _with_all_resources(
     if not scarce or not counts:
         yield from short
         return
+
     total = counts[0].rpartition("/")[2]
     most = max((signal.about for signal in short), key=_count, default="")
     about = f"{total}/{total}" if oversized else most
@@ -457,17 +473,20 @@ def _container_signals(pod: Object) -> Iterator[Signal]:
     started = init_statuses(pod) if ended else status.get("initContainerStatuses") or ()
     init_containers = [(True, item) for item in started]
     containers = [(False, item) for item in status.get("containerStatuses") or ()]
+
     for init, item in init_containers + containers:
         about = f"init container {item['name']}" if init else ""
         if not init and item["name"] != names.CONTAINER:
             if is_ended_by_us(pod):
                 continue
             about = f"container {item['name']}"
+
         state = item.get("state", {})
         if "waiting" in state:
             waiting = state["waiting"]
             message = _without_pod_name(waiting.get("message", ""))
             yield Signal(SignalSource.WAITING, waiting.get("reason", ""), message, about=about)
+
         restarts = "waiting" in state or ("running" in state and not item.get("ready", True))
         if restarts:
             state = item.get("lastState", {})
@@ -490,6 +509,7 @@ def _ended_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     states = (status.get(state, {}).get("terminated") for state in ("state", "lastState"))
     end: Object = next(filter(None, states), {})
     started = end.get("startedAt") or ""
+
     name = pod["metadata"]["name"]
     messages = [
         event.get("message") or ""
@@ -497,9 +517,11 @@ def _ended_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
         if event.get("involvedObject", {}).get("name") == name
         and (event.get("lastTimestamp") or "") >= started
     ]
+
     probe = next((match[1] for text in messages if (match := _PROBE_KILLS.match(text))), "")
     failures = (text for text in messages if text.lower().startswith(f"{probe} probe failed: "))
     about = _PROBE_REQUEST.sub("", next(failures, "").partition(": ")[2])
+
     for signal in _container_signals(pod):
         if probe and signal.source is SignalSource.ENDED and not signal.about:
             signal = replace(signal, source=SignalSource.PROBE, reason=probe, about=about)

@@ -61,12 +61,14 @@ def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
     stacks = []
     dumps = iter(_DUMP.findall("\n".join(lines_of_log)))
     unread = [_clean(what) for what in re.findall(r"^@unread (.*)", text, re.M)]
+
     for block in re.split(r"^@process ", text, flags=re.M)[1:]:
         command, *lines = block.split("\n")
         frames = [_clean(line) for line in lines if line.strip() and not line.startswith("@")]
         source = next(re.finditer(r"^@source (\S+)", block, re.M), None)
         source_name = _clean(source[1]) if source else PROC
         stack = Stack(_title(command), source_name)
+
         if stack.source == FAULTHANDLER:
             calls = _FRAME.findall(next(dumps, ""))
             frames = [_clean(f"{name} ({file}:{line})") for file, line, name in calls]

@@ -234,6 +234,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             ),
             default=None,
         )
+
         reported = (
             node
             for node in failed
@@ -247,6 +248,7 @@ class TaskStatus(Part, frozen=True, dict=True):
         pipeline = member.id if member else ""
         pipeline_name = member.title if member else None
         stage = member.stage if member else None
+
         metadata = TaskMetadata(
             detailed_status=self.detailed_status,
             job_name=self.nodes[0].job,
@@ -273,6 +275,7 @@ class TaskStatus(Part, frozen=True, dict=True):
                 if not names.is_ours(key) and key not in names.COMMON
             },
         )
+
         return Task(
             task_id=self.id,
             name=self.name,
@@ -315,6 +318,7 @@ class TaskStatus(Part, frozen=True, dict=True):
         if failure and failure.reason == STOPPED and not failure.pod:
             why = self.causes.get(STOPPED) or failure.message  # it is not known which node failed
             return f"pods deleted: {why}" if why else "pods deleted"
+
         if failure:
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
             prefix = failed_count if self.workload.independent_nodes else ""
@@ -323,9 +327,11 @@ class TaskStatus(Part, frozen=True, dict=True):
             restarts = _count_restarts(self.restarts if together else failure.restarts)
             after = f" after {restarts}" if restarts else ""
             return f"{prefix}{failure.name}: {failure.end}{after}{cause}"
+
         if self.incomplete and not self.deletion.since:
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"
+
         waiting = self._waiting
         lacking = next((item for item in waiting if item.awaits_files), None)
         if lacking:
@@ -333,6 +339,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             return "; ".join(filter(None, (waits, lacking.message)))
         if not waiting:
             return _count_restarts(self.restarts)
+
         if self.predecessor:
             return f"suspended until {self.predecessor} has succeeded"
         if self.member and self.member.suspended and self.suspended:
@@ -375,6 +382,7 @@ def of(task: TaskObjects) -> TaskStatus:
     backend = registry.of(items[0])
     metadata = items[0]["metadata"]
     deletion = deletion_of(items, pods, lambda pod: backend.title(backend.rank(pod)))
+
     nodes = tuple(_without_stop(node, deletion.since) for node in _nodes(task))
     if task.missing is Missing.DELETED and not deletion.since:
         stem = metadata["name"].rpartition("-node-")[0]
@@ -383,10 +391,12 @@ def of(task: TaskObjects) -> TaskStatus:
             for rank in task.absent
         ]
         nodes = tuple(sorted((*nodes, *lost), key=lambda node: node.index))
+
     labels = metadata.get("labels", {})
     annotations = metadata.get("annotations", {})
     limit = annotations.get(names.MAX_DURATION)
     causes = {LATE: Notice(f"it ran longer than max_duration {limit}")} if limit else {}
+
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
         name=name_of(items[0]),
@@ -499,6 +509,7 @@ def _times(items: Sequence[Object], pods: Sequence[Object]) -> list[str]:
         times += [
             condition.get("lastTransitionTime") or "" for condition in status.get("conditions", ())
         ]
+
     for pod in pods:
         times += [
             condition.get("lastTransitionTime") or ""

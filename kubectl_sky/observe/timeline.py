@@ -155,18 +155,21 @@ def _phases(
     """Return the phases of a node, and those that are not known."""
     before = list(_before_scheduling(signs, node, item, pod))
     scheduled = _condition_time(pod, "PodScheduled") if pod else None
+
     if pod is None and node.state.ended and before:  # its pod is deleted
         return [*before[:-1], Span(Phase.UNKNOWN, before[-1].start, None)], _OF_PODS
     if pod is None or scheduled is None:
         return before, ()
     if before:
         before.append(Span(Phase.SCHEDULING, before.pop().start, scheduled))
+
     state = container(pod).get("state", {})
     times = state.get("running") or state.get("terminated") or {}
     started = _time(times.get("startedAt"))
     starting, unknown = _starting(signs, pod, scheduled, started)
     if started is None:
         return [*before, *starting], unknown
+
     finished = _time(times.get("finishedAt")) or _ended_at(node)
     running = list(_in_container(node, pod, started, finished))
     if any(span.phase is Phase.UNKNOWN for span in running):
@@ -183,14 +186,17 @@ def _before_scheduling(
     """
     if item is None:
         return
+
     start = _time(item["metadata"].get("creationTimestamp"))
     if pod and node.restarts:
         start = _time(pod["metadata"].get("creationTimestamp"))
     if start is None:
         return
+
     if not pod and node.reason in ("Suspended", QUEUED):
         yield Span(Phase.QUEUED, start, None)
         return
+
     queueing = signs.queueing.get(item["metadata"].get("uid", ""), [])
     admitted = None if node.restarts else _admitted_at([*_conditions(item), *queueing])
     if admitted and admitted > start:
@@ -215,10 +221,12 @@ def _starting(
     """Return the phases on the cluster node before the container starts, and unknown ones."""
     files = _files(pod)
     parts = [files] if files else []
+
     image, is_known = _image(signs, pod)
     if image and image.start >= scheduled and (started is None or image.start <= started):
         parts.append(image)
     parts.sort(key=lambda part: part.start)
+
     spans = []
     at = scheduled
     for part in parts:
@@ -228,6 +236,7 @@ def _starting(
         if end is None:
             return spans, ()
         at = max(at, end)
+
     spans.append(Span(Phase.STARTING, at, started))
     unknown = () if is_known else (Phase.IMAGE,)
     return spans, unknown

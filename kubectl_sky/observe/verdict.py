@@ -161,9 +161,11 @@ def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
     """
     pods = {pod["metadata"]["name"]: pod for pod in owned.all_pods}
     nodes = {node.reason: node for node in reversed(task.nodes) if is_blocked(node)}
+
     failure = task.first_failure
     if failure and failure.reason == "Error":  # others are said by the reason
         nodes[failure.reason] = failure
+
     causes = dict(task.causes)
     notices = dict(task.notices)
     for reason, node in nodes.items():
@@ -177,6 +179,7 @@ def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
                 causes[reason] = text
             if findings:
                 notices[reason] = findings[0].notice
+
     return replace(task, causes=causes, notices=notices) if causes != task.causes else task
 
 

@@ -139,6 +139,7 @@ def volume(claim: Object, pods: Sequence[Object] = ()) -> VolumeStatus:
     annotations = metadata.get("annotations", {})
     requested = spec.get("resources", {}).get("requests", {}).get("storage", "")
     phase = "Terminating" if is_terminating(claim) else status.get("phase", "")
+
     return VolumeStatus(
         id=labels.get(names.VOLUME_ID, ""),
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.VOLUME_NAME, ""),
@@ -170,6 +171,7 @@ def known(
     by_claim_name: dict[str, ExistingPvc] = {}
     by_volume_name: dict[str, ExistingPvc] = {}
     by_skypilot: dict[str, list[ExistingPvc]] = {}
+
     for claim in oldest_first:
         modes = tuple(claim.get("spec", {}).get("accessModes", ()))
         known_claim = ExistingPvc(claim["metadata"]["name"], modes, deletion(claim, pods))
@@ -179,6 +181,7 @@ def known(
             by_volume_name.setdefault(volume(claim).name, known_claim)
         if labels.get(names.SKYPILOT_VOLUME):
             by_skypilot.setdefault(labels[names.SKYPILOT_VOLUME], []).append(known_claim)
+
     unique = {name: claims[0] for name, claims in by_skypilot.items() if len(claims) == 1}
     return by_claim_name | unique | by_volume_name
 
@@ -226,12 +229,14 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
         mounts = any(source and source.get("claimName") == claim for source in mounted)
         scheduled = bool(pod.get("spec", {}).get("nodeName"))
         remains = scheduled and "deletionTimestamp" not in pod["metadata"]
+
         if mounts and (not finished or remains):
             labels = pod["metadata"].get("labels", {})
             user = (f"pod/{pod['metadata']['name']}", "")
             if task_id := labels.get(names.TASK_ID):
                 user = f"task/{task_id}", str(labels.get(names.TASK_NAME))
             users[user] = finished and users.get(user, True)
+
     titles = []
     for (title, name), finished in sorted(users.items()):
         state = "finished" if finished else ""

@@ -41,6 +41,7 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     if task.deletion.since:
         shown = WaitingStage(f"{task.name}: {task.deletion}", normal=False)
         return None if task.deletion.passes else shown
+
     waiting = [
         node
         for node in task.nodes
@@ -50,6 +51,7 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
         waiting = [node for node in waiting if is_blocked(node)]
     if not waiting:
         return None
+
     last = min(waiting, key=lambda it: (not is_blocked(it), bool(it.pod), bool(it.host)))
     peers = [node for node in waiting if _text(node) == _text(last)]
     text = f"pending: {cause}" if cause and is_blocked(last) else _text(last)
@@ -58,9 +60,11 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
         text = f"{text} on {summarize(hosts)}"
     if len(peers) < len(task.nodes) and not task.workload.independent_nodes:
         text = f"{summarize([node.name for node in peers])}: {text}"
+
     started = task.num_nodes - task.count(State.PENDING)
     if started and not task.workload.independent_nodes:
         text = f"{started} of {task.num_nodes} nodes have started; {text}"
+
     return WaitingStage(f"{task.name}: {text}", normal=last.reason in NORMAL_REASONS)
 
 
