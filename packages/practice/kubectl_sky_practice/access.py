@@ -99,14 +99,17 @@ class Access:
         uid = _text(headers.get("impersonate-uid", ""))
         groups = list(map(_text, headers.getlist("impersonate-group")))
         extra = _extra(headers)
+
         if not name:
             if groups or uid or extra:
                 raise problems.bad_request("requested groups without impersonating a user")
             return user
+
         attempts = [("", "users", name), *(("", "groups", group) for group in groups)]
         attempts += [(_AUTHENTICATION, "uids", uid)] if uid else []
         for key, values in extra.items():
             attempts += [(_AUTHENTICATION, f"userextras/{key}", value) for value in values]
+
         for group, resource, value in attempts:
             self.check(user, Attempt("impersonate", group, resource, name=value))
         if "system:authenticated" not in groups:

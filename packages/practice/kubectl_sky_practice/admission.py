@@ -120,12 +120,14 @@ def _check_quotas(state: State, storage: str, obj: Json) -> None:
     namespace = obj["metadata"].get("namespace", "")
     name = obj["metadata"]["name"]
     quotas = state.all("resourcequotas", namespace) if namespace else []
+
     for quota in sorted(quotas, key=lambda quota: str(quota["metadata"]["name"])):
         hard = quantities.amounts(quota["spec"].get("hard"))
         message = f"failed quota: {quota['metadata']['name']}: must specify "
         missing = _missing_resources(hard, obj["spec"]) if storage == "pods" else ""
         if missing:
             raise problems.forbidden(storage, name, message + missing)
+
         requested = {key: amount for key, amount in usage(storage, obj).items() if key in hard}
         used = used_by(state, quota) if requested else {}
         exceeded = sorted(
@@ -133,6 +135,7 @@ def _check_quotas(state: State, storage: str, obj: Json) -> None:
             for key, amount in requested.items()
             if amount.nanos and (used[key] + amount).nanos > hard[key].nanos
         )
+
         if exceeded:
             parts = (("requested", requested), ("used", used), ("limited", hard))
             texts = (

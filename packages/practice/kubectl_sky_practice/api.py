@@ -94,21 +94,26 @@ class Api:
         obj["kind"] = resource.kind
         for name in (*_SERVER_FIELDS, "resourceVersion"):
             metadata.pop(name, None)
+
         if metadata.get("generateName") and not metadata.get("name"):
             metadata["name"] = metadata["generateName"] + random_suffix()
         if not metadata.get("name"):
             cause = validation.required("metadata.name")
             raise problems.invalid(resource.qualified_kind, "", [cause])
+
         if resource.namespaced:
             metadata["namespace"] = namespace
             self._check_namespace(resource, metadata["name"], namespace)
+
         metadata |= {"uid": str(uuid4()), "creationTimestamp": now()}
         if resource.custom or resource.storage in _WITH_GENERATION:
             metadata["generation"] = 1
+
         _set_status(resource, obj)
         defaults.fill(resource.storage, obj)
         validation.check(obj, resource, schema=not trusted)
         admission.admit(self.state, resource.storage, obj)
+
         if self.state.get(resource.storage, metadata.get("namespace", ""), metadata["name"]):
             raise problems.exists(resource.storage, metadata["name"])
         return obj if dry_run else self._stored(resource.storage, obj)

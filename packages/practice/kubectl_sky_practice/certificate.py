@@ -73,6 +73,7 @@ def write_kubeconfig(file: Path, server: str, certificate: Path, tokens: Mapping
         ],
         "current-context": first,
     }
+
     new = file.with_suffix(".new")
     new.touch(mode=0o600)
     new.write_text(json.dumps(config, indent=2) + "\n")

@@ -129,24 +129,29 @@ def _build_root(root: str, mounts: list[tuple[str, str, bool]]) -> None:
     resolver = os.path.realpath("/etc/resolv.conf")
     volumes = {resolver: (resolver, True)} if _is_below(resolver, _EMPTY) else {}
     volumes |= {_resolved(path): (source, read_only) for path, source, read_only in mounts}
+
     _mount("tmpfs", root, "tmpfs", options="mode=755")
     _mount("", root, flags=_MS_UNBINDABLE)  # the root does not contain itself
+
     copied = sorted({"/", "/dev", *_folders_with_new_entries([*_EMPTY, *volumes])})
     for folder in copied:
         _copy_folder(root, folder)
     _set_read_only(f"{root}/", value=True)
     for folder in copied:
         _set_read_only(root + folder, value=False, recursive=False)
+
     for path in (*_EMPTY, "/dev/shm"):
         _create(root + path, is_folder=True)
         if path.count("/") > 1:  # else it is a folder of the root's tmpfs
             _mount("tmpfs", root + path, "tmpfs")
         os.chmod(root + path, 0o1777)
+
     _mount_proc(f"{root}/proc")
     _create(f"{root}/dev/pts", is_folder=True)
     options = "newinstance,ptmxmode=0666,mode=0620"
     _mount("devpts", f"{root}/dev/pts", "devpts", options=options)
     os.symlink("pts/ptmx", f"{root}/dev/ptmx")
+
     for path, (source, read_only) in sorted(volumes.items()):
         _bind(source, root + path)
         if read_only:
@@ -211,19 +216,24 @@ def _open_terminal(control: socket.socket) -> None:
 def _exec(request: dict[str, Any], control: socket.socket) -> NoReturn:
     os.setsid()
     os.umask(0)
+
     if "root" in request:
         _build_root(request["root"], request["mounts"])
         _enter_root(request["root"], request["hostname"])
+
     os.umask(0o022)
     os.makedirs(request["cwd"], exist_ok=True)
     os.chdir(request["cwd"])
+
     if request["tty"]:
         _open_terminal(control)
+
     for number in _RESET_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":  # with CAP_SYS_ADMIN, a volume could be remounted as writable
         _libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_ADMIN, 0, 0, 0)
     _die_with_parent()
+
     command = request["command"]
     os.execvpe(command[0], command, request["env"])
 
@@ -245,6 +255,7 @@ def _start(request: dict[str, Any], control: socket.socket) -> int:
     elif "root" in request:
         _unshare()
     _die_with_parent()
+
     errors, report = os.pipe()
     pid = os.fork()
     if not pid:
@@ -254,6 +265,7 @@ def _start(request: dict[str, Any], control: socket.socket) -> int:
             os.write(report, _reason(request["command"][0], error).encode())
         finally:
             os._exit(127)
+
     os.close(report)  # the program's end closes with exec
     if reason := os.read(errors, 1 << 16):
         raise OSError(reason.decode())
@@ -290,10 +302,12 @@ def main(descriptor: int) -> None:
     """Fork a monitor for each request, which comes with a control socket and the streams."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the monitors
     server = socket.socket(fileno=descriptor)
+
     while True:
         _, descriptors, *_ = socket.recv_fds(server, 1, 4)
         if not descriptors:
             return  # the server has stopped
+
         if not os.fork():
             server.close()
             os.set_inheritable(descriptors[0], False)
@@ -306,6 +320,7 @@ def main(descriptor: int) -> None:
                 _monitor(socket.socket(fileno=descriptors[0]))
             finally:
                 os._exit(0)
+
         for number in descriptors:
             os.close(number)
 

@@ -79,6 +79,7 @@ class Container:
             process = await self._services.runtime.exec(container, request, stdin=False)
         except StartError as error:
             return str(error)
+
         try:
             code = await asyncio.wait_for(process.wait(), seconds)
             texts = [await reader.read(_CHUNK) for _, reader in process.outputs]
@@ -166,11 +167,13 @@ class Container:
         spec = self.spec
         variables = environment.variables(pod, spec, self._services.api.state)
         variables |= self._services.gpus.take(self._pod.uid, spec)
+
         folder = self._services.folder / self._pod.uid
         hostname = environment.hostname(pod)
         self._message = folder / f"{self.name}.message"
         self._message.write_bytes(b"")
         (folder / "hostname").write_text(f"{hostname}\n")
+
         tty = bool(spec.get("tty"))
         request = {
             "command": environment.command(spec, variables),
@@ -185,6 +188,7 @@ class Container:
                 *volumes.mounts(spec, variables),
             ],
         }
+
         isolated = self._services.runtime.is_isolated
         return request if isolated else without_namespaces(request, folder)
 
@@ -194,12 +198,14 @@ class Container:
         self._logs.append(writer.path)
         for path in self._logs[:-2]:  # keep the current log and the previous one
             path.unlink(missing_ok=True)
+
         self._pod.record("Created", "Container created")
         self.request = request
         try:
             code, reason, message = await self._execute(request, writer)
         finally:
             self._services.logs.close(container_id)
+
         self._exited(code, reason, message)
         self.status["ready"] = self.is_init and code == 0
         self._pod.publish()
@@ -215,9 +221,11 @@ class Container:
             message = f"{_RUNC_ERROR}{error}: unknown"
             self._pod.record("Failed", f"Error: {message}", "Warning")
             return 128, "StartError", message
+
         logging = [asyncio.create_task(_log(*output, writer)) for output in process.outputs]
         self._publish_running()
         probing = asyncio.create_task(self._probes.run(process))
+
         try:
             code = await process.wait()
             await asyncio.wait(logging, timeout=_DRAIN_SECONDS)

@@ -68,6 +68,7 @@ class Controller:
         del self._queue[key]
         if self._queue:
             self._loop.call_soon(self._reconcile_next)
+
         try:
             delay = self.reconcile(key)
         except Problem as problem:
@@ -76,6 +77,7 @@ class Controller:
         except Exception:  # noqa: BLE001 -- an object must not stop the others
             traceback.print_exc()
             delay = None
+
         if timer := self._timers.pop(key, None):
             timer.cancel()
         if delay is not None:
@@ -106,9 +108,11 @@ def record_event(
     namespace = metadata.get("namespace") or "default"
     if api.change("events", (namespace, api.recent_events.get(event_key, "")), _count_again):
         return
+
     if len(api.recent_events) >= _MAX_EVENTS:
         api.recent_events.clear()
     name = api.recent_events[event_key] = f"{metadata['name']}.{time.time_ns():x}"  # sorts by time
+
     about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
     body = {
@@ -124,6 +128,7 @@ def record_event(
         "reportingComponent": source,
         "reportingInstance": "",
     }
+
     try:
         api.create("events", body, namespace)
     except Problem as problem:

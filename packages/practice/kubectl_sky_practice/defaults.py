@@ -158,15 +158,18 @@ def _job(job: Json) -> None:
     template = _part(spec, "template")
     if spec.get("parallelism") is None:
         _default(spec, completions=1)
+
     limit = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
     policy = spec.get("podFailurePolicy")
     _default(spec, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", suspend=False)
     replacement = "Failed" if policy else "TerminatingOrFailed"
     _default(spec, podReplacementPolicy=replacement)
     _default(spec, manualSelector=False)
+
     for rule in (policy or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             _default(pattern, status="True")
+
     labels = _part(template, "metadata").get("labels")
     if _is_new(job) and not spec["manualSelector"]:
         labels = _part(template["metadata"], "labels")

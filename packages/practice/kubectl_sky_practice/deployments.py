@@ -116,11 +116,13 @@ def _step(spec: Json, current: Json, old: Sequence[Json]) -> Iterator[tuple[Json
     size = current["spec"]["replicas"]
     surge, unavailable = _limits(spec)
     total = size + sum(item["spec"]["replicas"] for item in old)
+
     grown = min(wanted, size + max(wanted + surge - total, 0))
     new_size = grown if size < wanted else wanted
     if new_size != size:
         yield current, new_size
         return
+
     starting = size - min(_available(current), size)
     removable = max(total - (wanted - unavailable) - starting, 0)
     for item in sorted(old, key=lambda item: _available(item) > 0):  # the broken versions first
@@ -156,16 +158,19 @@ def _status(deployment: Json, current: Json, old: Sequence[Json]) -> Json:
     counts["updatedReplicas"] = current["status"].get("replicas", 0)
     size = sum(item["spec"]["replicas"] for item in sets)
     counts["unavailableReplicas"] = max(size - counts["availableReplicas"], 0)
+
     least = deployment["spec"]["replicas"] - _limits(deployment["spec"])[1]
     enough = counts["availableReplicas"] >= least
     reason = "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable"
     is_new = _revision(deployment) != _revision(current)
+
     failures = [condition(item, "ReplicaFailure") for item in sets]
     conditions = [
         _condition(deployment, "Available", enough, reason),
         _progress(deployment, counts, is_new=is_new or not deployment["status"]),
         *({**item, "lastUpdateTime": item["lastTransitionTime"]} for item in failures if item),
     ]
+
     generation = {"observedGeneration": deployment["metadata"]["generation"]}
     present = {field: count for field, count in counts.items() if count}
     return generation | present | {"conditions": conditions}
@@ -176,6 +181,7 @@ def _progress(deployment: Json, counts: dict[str, int], *, is_new: bool) -> Json
     before = deployment["status"]
     if is_new:
         return _condition(deployment, "Progressing", True, "NewReplicaSetCreated")
+
     (old,) = (item for item in before["conditions"] if item["type"] == "Progressing")
     total = counts["replicas"]
     updated = counts["updatedReplicas"]
@@ -183,6 +189,7 @@ def _progress(deployment: Json, counts: dict[str, int], *, is_new: bool) -> Json
         return dict(old)
     if total == updated == counts["availableReplicas"] == spec["replicas"]:
         return _condition(deployment, "Progressing", True, _COMPLETE)
+
     fields = ("updatedReplicas", "readyReplicas", "availableReplicas")
     fewer_old = total - updated < before.get("replicas", 0) - before.get("updatedReplicas", 0)
     if fewer_old or any(counts[field] > before.get(field, 0) for field in fields):

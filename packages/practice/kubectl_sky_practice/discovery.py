@@ -108,6 +108,7 @@ def _openapi(prefix: str, resources: Resources) -> Json:
         {"name": name, "in": "query", "schema": text}
         for name in ("dryRun", "fieldManager", "fieldValidation")
     ]
+
     for resource in resources.all():
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         patch = {"x-kubernetes-action": "patch", "x-kubernetes-group-version-kind": kind}
@@ -115,6 +116,7 @@ def _openapi(prefix: str, resources: Resources) -> Json:
         paths = documents.setdefault(root, {})
         path = f"/{root}/{resource.plural}/{{name}}"
         paths[path] = {"patch": {**patch, "parameters": options, "responses": {}}}
+
     if not prefix:
         urls = {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in documents}
         return {"paths": urls}

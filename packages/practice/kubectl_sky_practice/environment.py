@@ -102,10 +102,12 @@ def _value_from(source: Json, pod: Json, container: Json, state: State) -> str |
         return field_value(pod, source["fieldRef"]["fieldPath"])
     if "resourceFieldRef" in source:
         return resource_value(pod, container, source["resourceFieldRef"], state)
+
     kind = "ConfigMap" if "configMapKeyRef" in source else "Secret"
     reference = source.get("configMapKeyRef") or source["secretKeyRef"]
     key = (pod["metadata"]["namespace"], reference["name"])
     data = contents(state, kind, key)
+
     if data is not None and reference["key"] in data:
         return data[reference["key"]].decode(errors="replace")
     if reference.get("optional"):

@@ -44,13 +44,16 @@ class Garbage(Controller):
         uid = obj["metadata"]["uid"]
         gone = change.type == "DELETED"
         before = change.before
+
         self._object_keys[uid] = object_key
         moved = before is None or _owners(before) != _owners(obj)
+
         for owner in _owners(before) if before and (gone or moved) else ():
             self._dependents.get(owner["uid"], set()).discard(object_key)
             yield from self._keys(owner["uid"])
         for owner in () if gone else _owners(obj):
             self._dependents.setdefault(owner["uid"], set()).add(object_key)
+
         if gone:
             del self._object_keys[uid]
             for dependent in self._dependents.pop(uid, ()):
@@ -172,9 +175,11 @@ def _establish(definition: Json) -> None:
     status = definition.setdefault("status", {})
     spec = definition["spec"]
     status["acceptedNames"] = spec["names"]
+
     stored = [version["name"] for version in spec["versions"] if version.get("storage")]
     old = status.get("storedVersions") or []
     status["storedVersions"] = old + [name for name in stored if name not in old]
+
     if not status.get("conditions"):
         definition["metadata"]["finalizers"] = [*_finalizers(definition), _CLEANUP]
         reasons = (

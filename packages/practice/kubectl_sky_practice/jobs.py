@@ -40,6 +40,7 @@ class Jobs(Controller):
     def keys(self, change: Change) -> Iterator[Key]:
         if change.storage == "jobs.batch":
             yield change.key
+
         owner = find_controller(change.object, "Job") if change.storage == "pods" else {}
         if owner:
             namespace, name = change.key
@@ -94,10 +95,12 @@ class Jobs(Controller):
         status = {"uncountedTerminatedPods": {}, **copy.deepcopy(job["status"])}
         if not status.get("startTime") and not job["spec"]["suspend"]:
             status["startTime"] = now()
+
         state = self._state({**job, "status": status})
         self._count_failures(state)
         end = state.end()
         delay = state.time_left()
+
         if end:
             for pod in state.active:
                 self._delete(job, pod)
@@ -109,6 +112,7 @@ class Jobs(Controller):
                 end = _COMPLETED
             else:
                 self._set_suspended(state, status)
+
         self._update_status(state, status, end)
         return None if delay == float("inf") else delay
 
@@ -130,13 +134,16 @@ class Jobs(Controller):
         wanted = 0 if spec["suspend"] else spec["parallelism"]
         if spec.get("completions") is not None:
             wanted = max(0, min(wanted, spec["completions"] - state.successes))
+
         surplus = active[wanted:]
         for pod in surplus[:_BATCH_SIZE]:
             self._release(pod)
             self._delete(job, pod)
+
         missing = wanted - len(state.unreplaced)
         if surplus or missing <= 0:
             return float("inf")
+
         indexes = [-1] * missing
         if state.is_indexed:
             taken = (
@@ -150,10 +157,12 @@ class Jobs(Controller):
         key = key_of(state.job)
         if (left := self._retry_times.get(key, 0) - time.time()) > 0:
             return left
+
         delays = {index: self._backoff(state, index) for index in set(indexes)}
         ready = [index for index in indexes if not delays[index]]
         if not ready:
             return min(delays.values(), default=float("inf"))
+
         for index in ready:
             try:
                 pod = self.api.create("pods", _new_pod(state, index), key[0])
@@ -197,10 +206,12 @@ class Jobs(Controller):
             and pod["metadata"]["uid"] not in kept
             and state.judge(pod)[0] != "Ignore"
         ]
+
         all_pods = bool(end) or "deletionTimestamp" in state.job["metadata"]
         for pod in state.pods if all_pods else [*state.succeeded, *state.failed]:
             if pod["metadata"]["uid"] not in kept:
                 self._release(pod)
+
         current = self._state(state.job)
         status |= {
             "active": len(current.active),
@@ -209,6 +220,7 @@ class Jobs(Controller):
             "succeeded": state.successes,
             "failed": status.get("failed", 0) + len(failed),
         }
+
         if state.is_indexed:
             status["completedIndexes"] = job_status.format_indexes(state.done)
         for name in ("active", "succeeded", "failed", "completedIndexes"):
@@ -216,6 +228,7 @@ class Jobs(Controller):
                 status.pop(name, None)
         if state.spec.get("backoffLimitPerIndex") is not None:
             status["failedIndexes"] = job_status.format_indexes(state.given_up)
+
         finished = _finish(status, end)
         self.api.change("jobs.batch", key_of(state.job), lambda job: job.update(status=status))
         if finished and end:
@@ -271,15 +284,18 @@ def _new_pod(state: JobState, index: int) -> Json:
         "finalizers": [*(template["metadata"].get("finalizers") or ()), FINALIZER],
         "ownerReferences": [owner_reference(state.job)],
     }
+
     if index == -1:
         if not metadata["annotations"]:
             del metadata["annotations"]
         return {"metadata": metadata, "spec": template["spec"]}
+
     suffix = f"-{index}-"
     metadata["generateName"] = job["name"][: _GENERATE_NAME_LENGTH - len(suffix)] + suffix
     metadata["labels"] = {**metadata["labels"], INDEX: str(index)}
     indexed = {INDEX: str(index), **_failure_count(state, index)}
     metadata["annotations"] = {**metadata["annotations"], **indexed}
+
     spec = copy.deepcopy(template["spec"])
     spec["hostname"] = f"{job['name']}-{index}"
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:

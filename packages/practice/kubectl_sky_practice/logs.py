@@ -178,12 +178,15 @@ def _container_id(pod: Json, name: str, *, previous: bool) -> str:
     match = next((status for status in statuses if status["name"] == name), None)
     if not match:
         raise problems.bad_request(f"{about} is not available")
+
     last = match["lastState"].get("terminated", {}).get("containerID", "")
     if previous and not last:
         raise problems.bad_request(f"previous terminated {about} not found")
+
     state = match["state"]
     if not previous and ("running" in state or state.get("terminated", {}).get("containerID")):
         return str(match["containerID"])
+
     if not last:
         reason = state.get("waiting", {}).get("reason")
         why = f"waiting to start: {reason}" if reason else "waiting to start - no logs yet"
@@ -210,6 +213,7 @@ async def _chunks(path: Path, writer: Writer | None, options: LogOptions) -> Asy
             _seek_tail(file, options.tail)
         reader = _Reader(file, options)
         limit = options.limit
+
         while limit is None or limit > 0:
             complete = not writer or writer.closed
             if data := reader.next()[:limit]:

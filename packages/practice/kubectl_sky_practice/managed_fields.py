@@ -45,22 +45,27 @@ def apply(
     live = live or {"metadata": {}}
     applied = {**applied, "metadata": dict(applied.get("metadata") or {})}
     applied["metadata"].pop("managedFields", None)
+
     before = _owned_fields(live, schema)
     fields = _owned_fields(applied, schema)
     entries = _read_entries(live)
     wanted = set(fields)
+
     owned = next((entry for entry in entries if entry["manager"] == manager), None)
     if owned is None:
         owned = {"manager": manager, "operation": "Apply", "paths": set()}
         entries.append(owned)
+
     changed = {path for path, value in fields.items() if before.get(path, value) != value}
     if not force and not changed <= owned["paths"]:
         raise problems.not_owned()
+
     others = [entry for entry in entries if entry is not owned]
     for entry in others:
         entry["paths"] -= changed
     kept = wanted.union(*(entry["paths"] for entry in others))
     prefixes = {path[:length] for path in kept for length in range(1, len(path) + 1)}
+
     new = _merge(live, applied, schema)
     result: Json = _without(new, owned["paths"] - prefixes, schema)
     if owned["paths"] != wanted:
@@ -151,6 +156,7 @@ def _merge(live: Any, applied: Any, schema: Json) -> Any:
             below = schemas.field(schema, key) or {}
             result[key] = _merge(live[key], value, below) if key in live else value
         return result
+
     by_key = bool(schemas.list_keys(schema)) or schemas.is_set(schema)
     if isinstance(applied, list) and isinstance(live, list) and by_key:
         items = {_item_element(item, schema): item for item in live}

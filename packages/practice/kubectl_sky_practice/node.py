@@ -58,16 +58,20 @@ class Node:
         _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, _MAX_OPEN_FILES), limit))
+
         self._root.mkdir(exist_ok=True)
         if self._use_namespaces:
             await self._services.runtime.try_namespaces()
+
         uids = {pod["metadata"]["uid"] for pod in self._api.state.all("pods")}
         for folder in self._services.folder.glob("*"):
             if folder.name not in uids:
                 shutil.rmtree(folder, ignore_errors=True)
+
         for node in self._api.state.all("nodes"):
             if node["metadata"]["name"] not in self._names:
                 self._api.delete("nodes", ("", node["metadata"]["name"]))
+
         for name in self._names:
             self._register(name)
         self._kubelet = Kubelet(self._services, self._names)
@@ -132,6 +136,7 @@ def _status(name: str, capacity: Json) -> Json:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             system = platform.freedesktop_os_release()
+
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     times = dict.fromkeys(("lastHeartbeatTime", "lastTransitionTime"), now())
     return {

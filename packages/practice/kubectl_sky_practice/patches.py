@@ -90,9 +90,11 @@ def _merge_list(live: list[Any] | None, change: list[Any], schema: Json) -> list
     result = list(live or ())
     if "merge" not in schema.get("x-kubernetes-patch-strategy", ""):
         return change
+
     merge_key = schema.get("x-kubernetes-patch-merge-key")
     if not merge_key:
         return result + [item for item in change if item not in result]
+
     for item in change:
         old = next((each for each in result if each.get(merge_key) == item.get(merge_key)), None)
         if item.get("$patch") == "delete":

@@ -50,14 +50,17 @@ def _is_initialized(container: Json, status: Json) -> bool:
 
 def phase(pod: Json, init: Sequence[Json], main: Sequence[Json], *, ended: bool) -> str:
     policy = "Never" if ended else pod["spec"]["restartPolicy"]
+
     for container, status in zip(pod["spec"].get("initContainers") or (), init, strict=True):
         is_sidecar = container.get("restartPolicy") == "Always"
         if not is_sidecar and not _is_initialized(container, status):
             failed = status["state"].get("terminated", {}).get("exitCode")
             return "Failed" if policy == "Never" and (failed or ended) else "Pending"
+
     states = [(status["state"], status["lastState"]) for status in main]
     ends = [state.get("terminated") or last.get("terminated") for state, last in states]
     running = [status for status in (*init, *main) if "running" in status["state"]]
+
     if any(not end and status not in running for end, status in zip(ends, main, strict=True)):
         return "Failed" if ended else "Pending"
     if running or policy == "Always":
@@ -73,17 +76,20 @@ def conditions(pod: Json, phase: str, init: Sequence[Json], main: Sequence[Json]
     unready = [status["name"] for status in main if not status["ready"]]
     has_sandbox = bool(pod["status"].get("podIP")) and phase not in _FINISHED
     ready = _condition("ContainersNotReady", "unready", unready)
+
     new = {
         "PodReadyToStartContainers": {"status": str(has_sandbox)},
         "Initialized": _condition("ContainersNotInitialized", "incomplete", incomplete),
         "Ready": ready,
         "ContainersReady": ready,
     }
+
     if phase in _FINISHED:
         finished = {"status": "False", "reason": _FINISHED[phase]}
         new |= {"Ready": finished, "ContainersReady": finished}
     if phase == "Succeeded":
         new["Initialized"]["reason"] = _FINISHED[phase]
+
     old = {condition["type"]: condition for condition in pod["status"].get("conditions") or ()}
     return [
         *(_with_times(old.get(kind), {"type": kind, **body}, pod) for kind, body in new.items()),

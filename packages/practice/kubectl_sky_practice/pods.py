@@ -46,17 +46,20 @@ class Kubelet(Controller):
     def reconcile(self, key: Key) -> None:
         pod = self.api.state.get("pods", *key)
         worker = self.workers.get(key)
+
         deleted = self._deleted
         self._deleted = []
         active = {worker.uid for worker in self.workers.values()} if deleted else ()
         for uid in deleted:
             if uid not in active:
                 self._remove_files(uid)
+
         if worker and (pod is None or pod["metadata"]["uid"] != worker.uid):
             worker.stop(0)
         elif pod and self._is_active(pod) and not worker:
             worker = self.workers[key] = PodWorker(self._services, pod)
             worker.task.add_done_callback(lambda _, worker=worker: self._ended(worker))  # type: ignore[misc]
+
         if pod and worker:
             worker.set_deadline()
         if pod and worker and "deletionTimestamp" in pod["metadata"]:
@@ -88,6 +91,7 @@ class PodWorker:
         self.uid = pod["metadata"]["uid"]
         self._services = services
         self._pod = pod
+
         self._ended = False
         self._failure: Json = {}
         self._address = ""
@@ -95,6 +99,7 @@ class PodWorker:
         self._grace_seconds: float | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._ending = asyncio.Event()
+
         self._folder = services.folder / self.uid
         self._init_containers = self._containers("initContainers", "initContainerStatuses")
         self._main_containers = self._containers("containers", "containerStatuses")
@@ -146,15 +151,18 @@ class PodWorker:
             status = pod["status"]
             if pod["metadata"]["uid"] != self.uid:
                 return
+
             if self._address:
                 status |= {"podIP": self._address, "podIPs": [{"ip": self._address}]}
             status["hostIP"] = pod_status.ADDRESS
             status["hostIPs"] = [{"ip": pod_status.ADDRESS}]
             status.setdefault("startTime", now())
             status["observedGeneration"] = pod["metadata"].get("generation", 1)
+
             status["containerStatuses"] = sorted(main, key=lambda status: str(status["name"]))
             if init:
                 status["initContainerStatuses"] = init
+
             status["phase"] = pod_status.phase(pod, init, main, ended=self._ended)
             if self._failure and status["phase"] != "Running":
                 status |= self._failure | {"phase": "Failed"}
@@ -175,6 +183,7 @@ class PodWorker:
             self.publish()  # containers may ask for the address
             if await self._run_init_containers(volumes):
                 await asyncio.gather(*(main.run(volumes) for main in self._main_containers))
+
             await self._stop_sidecars()
             self._ended = True
             self.publish()
@@ -185,6 +194,7 @@ class PodWorker:
             self._services.hosts_files.remove(self._pod)
             if self._address:
                 self._services.addresses.release(self._address)
+
         if self.exists and "deletionTimestamp" in self.pod["metadata"]:
             self._services.api.delete("pods", self.key, Deletion(grace=0))
 

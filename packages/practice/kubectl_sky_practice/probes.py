@@ -89,6 +89,7 @@ class Probes:
         probe = self._probes.get(kind)
         if not probe:
             return
+
         await asyncio.sleep(probe.get("initialDelaySeconds", 0))
         successes = failures = 0
         while True:
@@ -101,6 +102,7 @@ class Probes:
                 failures = failures + 1
                 name = kind.removesuffix("Probe").capitalize()
                 self._pod.record("Unhealthy", f"{name} probe failed: {error}", "Warning")
+
             if successes >= probe["successThreshold"] or failures >= probe["failureThreshold"]:
                 yield error is None
             await asyncio.sleep(probe["periodSeconds"])
@@ -123,6 +125,7 @@ class Probes:
             reader, writer = await asyncio.open_connection(*address)
         except ConnectionRefusedError:
             return f"dial tcp {host}:{address[1]}: connect: connection refused"
+
         try:
             headers = {"Host": f"{host}:{request['port']}", "User-Agent": "kube-probe/practice"}
             headers |= {

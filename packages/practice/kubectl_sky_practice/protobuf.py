@@ -78,6 +78,7 @@ def _message(data: bytes, message: str) -> Any:
     name = message.rpartition(".")[2]
     if name in ("Time", "MicroTime", "Quantity", "IntOrString", "FieldsV1"):
         return _scalar(name, dict(_fields(data)))
+
     obj: Json = {}
     for number, value in _fields(data):
         name, shape, kind = _messages()[message].get(str(number), ("", "", ""))
@@ -90,6 +91,7 @@ def _message(data: bytes, message: str) -> Any:
             obj |= _message(value, kind)
         elif name:
             obj[name] = _value(value, kind)
+
     return {
         name: value
         for name, value in obj.items()

@@ -72,6 +72,7 @@ def needs(spec: Json, part: str = "requests") -> dict[str, Quantity]:
     """Return what a pod needs at most at any time of its life: `requests` or `limits`."""
     needed: dict[str, Quantity] = {}
     first: list[dict[str, Quantity]] = []
+
     for container in spec.get("initContainers") or ():
         amount_by_name = amounts(container["resources"].get(part))
         if container.get("restartPolicy") == "Always":  # runs beside all that follow
@@ -79,6 +80,7 @@ def needs(spec: Json, part: str = "requests") -> dict[str, Quantity]:
             first.append(needed)
         else:
             first.append(total(needed, amount_by_name))
+
     for container in spec["containers"]:
         needed = total(needed, amounts(container["resources"].get(part)))
     for amount_by_name in first:

@@ -55,9 +55,11 @@ class ReplicaSets(Controller):
         pods = self._pods(replica_set)
         namespace = key_of(replica_set)[0]
         missing = replica_set["spec"]["replicas"] - len(pods)
+
         for pod in pods[: max(-missing, 0)][:_BATCH_SIZE]:
             self.api.delete("pods", key_of(pod))
             self._record(replica_set, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+
         for _ in range(min(missing, _BATCH_SIZE)):
             try:
                 pod = self.api.create("pods", _new_pod(replica_set), namespace)

@@ -92,12 +92,14 @@ class Request:
         resource = info.resource
         if body is None:
             body = self.decode(resource.group, resource.version, resource.kind)
+
         expected = (resource.api_version, resource.kind)
         given = (body.get("apiVersion") or expected[0], body.get("kind") or expected[1])
         if given != expected:
             why = f"expected {' '.join(expected)}, got {given[0]} {given[1]}"
             raise _not_decoded(resource, why)
         body = self._check_fields(info, body)
+
         metadata = body.setdefault("metadata", {})
         if self.method == "PUT" and not metadata.get("name"):
             raise problems.bad_request("the name of the object must be provided")
@@ -113,6 +115,7 @@ class Request:
         resource = info.resource
         schema = schemas.root(resource)
         mode = self.query.get("fieldValidation") or "Warn"
+
         pruned, unknown = schemas.prune(body, schema)
         texts = [f'unknown field "{path}"' for path in sorted(unknown)]
         if unknown and self.content_type == APPLY and not resource.custom:
@@ -121,6 +124,7 @@ class Request:
             raise _not_decoded(resource, f"strict decoding error: {', '.join(texts)}")
         if mode == "Warn":
             self.warnings += texts
+
         mistyped = validation.mistyped(pruned, resource)
         if mistyped and self.content_type == APPLY:
             raise _not_typed(info, mistyped)
@@ -128,6 +132,7 @@ class Request:
             raise problems.invalid("", "", [validation.invalid("patch", None, mistyped)])
         if mistyped:
             raise _not_decoded(resource, mistyped)
+
         if resource.custom and self.content_type != APPLY:  # defaults have no field manager
             return dict(schemas.fill_defaults(pruned, schema))
         return dict(pruned)
@@ -175,10 +180,12 @@ def parse_path(path: str, resources: Resources) -> RequestInfo:
         rest = parts[3:]
     else:
         raise problems.no_path()
+
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and rest[2] != "status":
         namespace = rest[1]
         rest = rest[2:]
+
     resource = resources.find(group, version, rest[0])
     name, subresource = [*rest[1:], "", ""][:2]
     cluster_scoped = namespace and not resource.namespaced

@@ -195,6 +195,7 @@ class Runtime:
         process = Process(control)
         streams = dict[int, int]()
         theirs = [their_control.detach()]
+
         for stream in range(3):
             if request["tty"] or (stream == 0 and not stdin):
                 theirs.append(os.open(os.devnull, os.O_RDWR))
@@ -202,6 +203,7 @@ class Runtime:
                 read, write = os.pipe()
                 streams[stream] = read if stream else write
                 theirs.append(write if stream else read)
+
         self._processes.add(process)
         process.on_exit(self._processes.discard)
         try:

@@ -73,6 +73,7 @@ class Scheduler(Controller):
         pod = self.api.state.get("pods", *key)
         if not pod or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
             return True
+
         spec = pod["spec"]
         if spec["schedulerName"] != _SOURCE or not _is_active(pod):
             return True
@@ -80,6 +81,7 @@ class Scheduler(Controller):
             why = "Scheduling is blocked due to non-empty scheduling gates"
             self._refuse(pod, "SchedulingGated", why)
             return True
+
         requests = quantities.needs(spec) | {"pods": quantities.parse("1")}
         nodes = self.api.state.all("nodes")
         refusals = {
@@ -87,11 +89,13 @@ class Scheduler(Controller):
             or self._affinity_refusal(node, pod)
             for node in nodes
         }
+
         fits = [name for name, refusal in refusals.items() if not refusal]
         unbound = self._pvc_problem(key[0], spec)
         if fits and not unbound:
             self._bind(pod, min(fits, key=self._load))
             return True
+
         shapes = [[container["resources"] for container in spec["containers"]]]
         self._pending[key] = json.dumps([shapes, *map(spec.get, _CONSTRAINTS)], sort_keys=True)
         message = _message(refusals.values(), len(nodes), unbound)
@@ -106,6 +110,7 @@ class Scheduler(Controller):
             return ["node(s) had untolerated taint(s)"]
         if not _selected(node, spec):
             return ["node(s) didn't match Pod's node affinity/selector"]
+
         allocatable = quantities.amounts(node["status"].get("allocatable"))
         used = self._used.get(node["metadata"]["name"], {})
         short = [

@@ -106,6 +106,7 @@ def prune(value: Any, schema: Json, path: str = "") -> tuple[Any, list[str]]:
                 kept[key], more = prune(inner, below, here)
                 unknown += more
         return kept, unknown
+
     if isinstance(value, list):
         pairs = [prune(item, items(schema), f"{path}[{at}]") for at, item in enumerate(value)]
         return [item for item, _ in pairs], [name for _, more in pairs for name in more]

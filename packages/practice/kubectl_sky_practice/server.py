@@ -59,18 +59,21 @@ class Server:
         method = http.method
         if path in _HEALTH:
             return PlainTextResponse("ok")
+
         user = self._access.user(http.headers)
         if path == "/openapi/v2":  # an empty document: kubectl asks for v3 first
             return Response(b"", media_type=_OPENAPI_2)
         document = discovery.get(path, self._api.resources) if method == "GET" else None
         if document:
             return _json(document)
+
         query = requests.parse_query(http.scope["query_string"])
         request = Request(user, method, query, dict(http.headers), await _body(http))
         parts = path.strip("/").split("/")
         review = discovery.REVIEWS.get("/".join(parts[1:]))
         if review and method == "POST":
             return _encode(self._verbs.review(review, parts[1], request), request)
+
         info = requests.parse_path(path, self._api.resources)
         self._authorize(info, request)
         requests.check_options(request.query)

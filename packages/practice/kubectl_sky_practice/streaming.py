@@ -70,9 +70,11 @@ async def execute(runtime: Runtime, container: Container, socket: WebSocket) -> 
     tty = query.get("tty") in _TRUE
     if not command:
         raise problems.bad_request("you must specify at least 1 command for the container")
+
     assert running
     channels = Channels(socket)
     await channels.accept(_EXEC_PROTOCOLS)
+
     env = ({"TERM": "xterm"} if tty else {}) | container.request["env"]
     request = {"command": command, "tty": tty, "env": env, "cwd": container.request["cwd"]}
     try:
@@ -81,6 +83,7 @@ async def execute(runtime: Runtime, container: Container, socket: WebSocket) -> 
         status = _internal_error(f"{_EXEC_ERROR}{error}: unknown")
     else:
         status = await _attend(channels, process, tty=tty)
+
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         await channels.send(_ERROR, json.dumps({"metadata": {}, **status}).encode())
     await channels.close()

@@ -229,6 +229,7 @@ def _container(container: Json, volumes: Iterable[Json], path: str) -> Causes:
 def _resources(resources: Json, path: str) -> Causes:
     limits = quantities.amounts(resources.get("limits"))
     requests = quantities.amounts(resources.get("requests"))
+
     for part, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in amounts.items():
             here = f"{path}.{part}[{name}]"
@@ -237,6 +238,7 @@ def _resources(resources: Json, path: str) -> Causes:
                 yield invalid(here, name, "must be a standard resource or fully qualified")
             if amount.nanos < 0 or (extended and amount.nanos % 10**9):
                 yield invalid(here, str(amount), "must be a whole number, not negative")
+
     for name, amount in requests.items():
         extended = "/" in name
         if name not in limits:
@@ -323,6 +325,7 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
     before = old.get("spec") or {}
     after = new.get("spec") or {}
     causes: list[Cause] = []
+
     if resource.storage == "jobs.batch":
         causes += _job_changes(old, before, after)
     if resource.storage == "pods" and _frozen(before, "image", _POD_MUTABLE) != _frozen(
@@ -339,6 +342,7 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
         causes.append(forbidden("value", "may not be changed in an update."))
     if old.get("immutable") and (old.get("data"), True) != (new.get("data"), new.get("immutable")):
         causes.append(forbidden("data", "field is immutable when `immutable` is set"))
+
     if causes:
         raise problems.invalid(resource.qualified_kind, new["metadata"]["name"], causes)
 

@@ -64,15 +64,18 @@ class Verbs:
         metadata = {"resourceVersion": str(self.api.state.version)}
         stored = self.api.state.all(resource.storage, info.namespace)
         objects = sorted(filter(self.predicate(info, request), stored), key=key)
+
         token = request.query.get("continue")
         if token:
             namespace, name, metadata["resourceVersion"] = requests.read_continue_token(token)
             objects = [obj for obj in objects if key(obj) > (namespace, name)]
+
         limit = request.number("limit") or 0
         if 0 < limit < len(objects):
             objects = objects[:limit]
             version_of_list = metadata["resourceVersion"]
             metadata["continue"] = requests.continue_token(*key(objects[-1]), version_of_list)
+
         if request.as_table:
             return Result(tables.table(resource, objects, metadata, request.as_table))
         header = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
@@ -125,6 +128,7 @@ class Verbs:
             optional = {"uid": request.user.uid, "extra": request.user.extra}
             user |= {name: value for name, value in optional.items() if value}
             return Result({**body, "status": {"userInfo": user}}, 201)
+
         spec = body.get("spec") or {}
         attributes = spec.get("resourceAttributes") or {}
         name = "/".join(
@@ -134,6 +138,7 @@ class Verbs:
         attempt = attempt._replace(
             namespace=attributes.get("namespace", ""), name=attributes.get("name", "")
         )
+
         allowed = self._access.allows(request.user, attempt)
         return Result({**body, "status": {"allowed": allowed}}, 201)
 
@@ -165,14 +170,17 @@ class Verbs:
         if not request.query.get("fieldManager"):
             cause = validation.required("fieldManager")
             raise problems.invalid("PatchOptions.meta.k8s.io", "", [cause])
+
         resource = info.resource
         applied = request.object(info)
         old = self.api.state.get(resource.storage, info.namespace, info.name)
         manager = request.query["fieldManager"]
         force = request.flag("force")
+
         new = managed_fields.apply(old, applied, resource, manager, force=force)
         if resource.custom:
             new = schemas.fill_defaults(new, schemas.root(resource))
+
         if old is None:
             new["metadata"]["name"] = info.name
             return self._create(info, request, new)
@@ -184,11 +192,13 @@ class Verbs:
         storage = info.resource.storage
         before = old["metadata"]
         after = new["metadata"]
+
         if after.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
             why = "the object has been modified; try again"
             raise problems.conflict(storage, info.name, why)
         if after.get("uid", before["uid"]) != before["uid"]:
             raise problems.conflict(storage, info.name, f"the UID is {before['uid']}")
+
         for field in (*_IMMUTABLE, "resourceVersion", "generation", "namespace", "generateName"):
             after.pop(field, None)
             if field in before:
@@ -197,10 +207,12 @@ class Verbs:
             _keep_other_part(old, new, to_status=info.subresource == "status")
         if not managed:
             managed_fields.release(old, new, info.resource)
+
         new = {**new, "apiVersion": old["apiVersion"], "kind": old["kind"]}
         defaults.fill(storage, new)
         validation.check(new, info.resource)
         validation.check_change(old, new, info.resource)
+
         if request.dry_run:
             return new
         return old if old == new else self.api.store(storage, old, new)

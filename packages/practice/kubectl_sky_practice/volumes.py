@@ -57,12 +57,14 @@ class Volumes:
             return self._claim_folder(claim["claimName"]), bool(claim.get("readOnly"))
         if "hostPath" in volume:
             return _host_path(volume["hostPath"]), False
+
         kind = next((kind for kind in volume if kind != "name"), "emptyDir")
         if kind == "emptyDir":
             if not folder.is_dir():
                 folder.mkdir(parents=True)
                 folder.chmod(0o777)
             return folder, False
+
         sources = volume[kind].get("sources") if kind == "projected" else [{kind: volume[kind]}]
         mode = volume[kind].get("defaultMode", 0o644)
         files = Files()
@@ -89,6 +91,7 @@ class Volumes:
             return {}  # pods have no identity in this cluster
         if kind not in _MISSING_KEY:
             raise ConfigError(f"{kind} volumes are not supported by the practice cluster")
+
         name = body.get("secretName") or body["name"]
         optional = body.get("optional")
         object_kind = "Secret" if kind == "secret" else "ConfigMap"
@@ -96,6 +99,7 @@ class Volumes:
         if data is None and not optional:
             raise ConfigError(f'{kind.lower()} "{name}" not found')
         data = data or {}
+
         if not items:
             return {path: (content, mode) for path, content in data.items()}
         for item in items:

@@ -51,6 +51,7 @@ class Watch:
                     initial_bookmark = False
                 if lines:
                     yield b"".join(lines)
+
                 try:
                     await asyncio.wait_for(self._wake.wait(), min(left, _BOOKMARK))
                 except TimeoutError:
