@@ -156,6 +156,7 @@ def _fields(root: str, level: int) -> Iterator[str]:
         yield f"{'#' * depth} `{'.'.join(field.path)}` {{#{_anchor(field.name)}}}\n"
         if field.description:
             yield f"{_text(field.description)}\n"
+
         details = {
             "Type": field.types.replace("|", " or "),
             "Values": ", ".join(f"`{value}`" for value in field.values),
@@ -164,6 +165,7 @@ def _fields(root: str, level: int) -> Iterator[str]:
             "In the cluster": _text(field.pod),
             "SkyPilot": _text(field.skypilot),
         }
+
         yield from (f"- **{name}**: {text}" for name, text in details.items() if text)
         if field.example:
             yield f"\n```yaml\n{field.example}\n```"
@@ -187,14 +189,18 @@ def _environment() -> Iterator[str]:
     public = {name for name in RESERVED if not name.startswith("KUBECTL_SKY_")}
     if missing := public - described:
         raise LookupError(f"variables without a description: {missing}")
+
     yield "# Environment variables\n\n## In the pods of a task\n"
     yield "`setup` and `run` have these variables, next to `envs` and `secrets` of the task file:\n"
     yield from _table("variable", _TASK_VARIABLES)
+
     reserved = ", ".join(f"`{name}`" for name in sorted(RESERVED))
     yield f"\nReserved: a task file cannot change {reserved}.\n"
+
     yield "## In `envs` and `secrets` of a task file\n"
     yield "These have a meaning for kubectl-sky:\n"
     yield from _table("variable", _TASK_INPUTS)
+
     yield "\n## For the command\n"
     yield "`kubectl sky config view` shows those that are set, and the settings.\n"
     yield from _table("variable", _COMMAND_VARIABLES)

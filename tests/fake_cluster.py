@@ -155,6 +155,7 @@ class FakeCluster:
         self.ahead = timedelta()  # of this cluster's clock to ours
         self.stays: dict[str, int] = {}  # grace periods of pods that do not end when deleted
         self.alter: Callable[[str, Json], Any] = lambda request, body: body  # each JSON answer
+
         self._foreground: set[str] = set()  # uids of objects whose dependents go first
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())

@@ -346,6 +346,7 @@ def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
                     ended_at=end.get("finishedAt") or "",
                     held_until=age.timestamp(datetime.fromtimestamp(int(match[1]), UTC)),
                 )
+
                 return with_runtime_reason(failed)
     return None
 

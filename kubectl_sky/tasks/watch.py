@@ -88,6 +88,7 @@ class OwnershipResolver:
             self._jobs[job["metadata"]["uid"]] = job
         self._looked_up.update(map(ownership.controller, new_pods))
         tasks = ownership.decide(items, pods, self._jobs.values())
+
         now = monotonic()
         lacking = [task for task in tasks if task.lacks]
         for key in {task.key for task in tasks} - {task.key for task in lacking}:
@@ -95,11 +96,13 @@ class OwnershipResolver:
             self._missing.pop(key, None)
         for task in lacking:
             self._lacking_since.setdefault(task.key, now)
+
         due = [task for task in lacking if now >= self._lacking_since[task.key] + _SETTLE_SECONDS]
         if due and now >= self._looked_up_at + _SETTLE_SECONDS:
             self._looked_up_at = now
             answer = find.explain_missing(self._session, namespace, due)
             self._missing |= {task.key: task.missing for task in answer}
+
         return [replace(task, missing=self._missing.get(task.key, task.missing)) for task in tasks]
 
 

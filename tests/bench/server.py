@@ -80,16 +80,19 @@ def rest(bench: Bench) -> None:
             _milliseconds(client, f"/kubernetes{objects.path(kind, namespace)}?{selected}")
             for kind in (kinds.JOB, kinds.POD)
         ]
+
         paths = {
             "GET /tasks": f"/tasks?namespace={namespace}",
             "GET /tasks?limit=50": f"/tasks?namespace={namespace}&limit=50",
         }
         taken = {"raw lists of Jobs and pods": sum(raw)}
         taken |= {name: _milliseconds(client, path) for name, path in paths.items()}
+
         with client.stream("GET", f"/tasks/events?namespace={namespace}") as viewer:
             next(viewer.iter_raw())
             for name, path in paths.items():
                 taken[f"{name}, followed"] = _milliseconds(client, path)
+
         rows = [(f"`{name}`", f"{ms:.0f}", f"{ms / sum(raw):.2f}") for name, ms in taken.items()]
         bench.table("rest", (f"{size:,} tasks", "ms", "ratio"), rows)
 

@@ -72,15 +72,19 @@ def archives() -> tuple[Path, ...]:
         command = ["debootstrap", "--variant=minbase", f"--include={INCLUDE}", SUITE, str(root)]
         run(command, environment={"LC_ALL": "C"})
         _without_useless(root)
+
         (root / "usr/bin/python").symlink_to("python3")
         _stand_in(root)
         _archive(folder / "python.tar", PYTHON, root)
+
         _mpi(root, folder / "mpi")
         _archive(folder / "mpi.tar", MPI, root, folder / "mpi")
         shutil.rmtree(folder / "mpi")
         shutil.rmtree(root)
+
         _busybox(root)
         _archive(folder / "busybox.tar", BUSYBOX, root)
+
         shutil.copy(copier, root / "usr/bin/rclone")
         _archive(folder / "rclone.tar", RCLONE, root)
         shutil.rmtree(root)
@@ -92,6 +96,7 @@ def archives() -> tuple[Path, ...]:
 def ours(folder: Path, names: Iterable[str], wheels: Iterable[Path]) -> Path:
     """Make the image of the Containerfile over Debian's root: no builder of images is needed."""
     _unpacked(next(path for path in archives() if path.stem == "python"), folder / "root")
+
     environment = folder / "ours" / "opt/kubectl-sky"
     program = environment / "bin/kubectl-sky"
     program.parent.mkdir(parents=True)
@@ -101,14 +106,17 @@ def ours(folder: Path, names: Iterable[str], wheels: Iterable[Path]) -> Path:
         "#!/opt/kubectl-sky/bin/python\nfrom kubectl_sky.__main__ import run\nrun()\n"
     )
     program.chmod(0o755)
+
     target = environment / "lib/python3.13/site-packages"
     _pip(target, "--require-hashes", "--requirement", _ROOT / ".ci/lock/image.txt")
     _pip(target, "--no-deps", *wheels)
+
     text = (_ROOT / "packages/server/Containerfile").read_text()
     entry = json.loads(re.findall(r"^ENTRYPOINT (.*)", text, re.M)[-1])
     user = re.findall(r"^USER (.*)", text, re.M)[-1]
     variables = re.findall(r"^ENV (.*)", text, re.M)[-1].split()
     settings = (("Entrypoint", entry), ("User", user), ("Env", variables))
+
     archive = folder / "ours.tar"
     tagged = tuple(Image(name, (), settings) for name in names)
     _archive(archive, tagged, folder / "root", folder / "ours")

@@ -58,16 +58,19 @@ class _Plane(Starter):
         place.cgroup.create()
         for name in ("kubeconfig", "tokens.csv", "authentication.yaml"):
             (place.folder / name).write_text(components.files(place)[name])
+
         key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
         run([*key, "-out", place.folder / "accounts.key"])
         gates = f"--feature-gates={','.join(f'{gate}=true' for gate in release.gates)}"
         apis = f"--runtime-config={','.join(f'{api}=true' for api in release.apis)}"
+
         self._run("etcd", [self._kube, *components.etcd(place)])
         self._run("apiserver", [self._kube, *components.api_server(place), gates, apis])
         self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
         silent = "--node-monitor-grace-period=1h"  # kwok sends no heartbeats
         self._run("controllers", [self._kube, *components.controllers(place), gates, silent])
         self._run("scheduler", [self._kube, *components.scheduler(place), gates])
+
         stages = golang.sources(_KWOK, "sigs.k8s.io/kwok") / "kustomize" / "stage"
         texts = [(stages / f"{name}.yaml").read_text() for name in _STAGES]
         (place.folder / "stages.yaml").write_text("---\n".join(texts))

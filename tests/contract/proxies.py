@@ -83,15 +83,18 @@ class CuttingProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+
             self.accepted += 1
             if self.refusing:
                 _reset(client)
                 continue
+
             try:
                 server = socket.create_connection(self._target)
             except OSError:
                 _reset(client)
                 continue
+
             with self._lock:
                 self._pairs.append((client, server))
             self._start(self._pump, client, server, False)

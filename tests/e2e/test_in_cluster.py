@@ -406,11 +406,13 @@ def test_in_cluster_policies_let_server_and_controller_work_and_nothing_else_pas
             health = pods.controller.url(8080, "/healthz")
             outside = pods.stranger.url(9000)
             enforcer.sync()
+
             closed = [(pod, health) for pod in (pods.stranger, pods.login)]
             closed += [(pod, outside) for pod in (pods.server, pods.controller)]
             assert opened(closed) == [DENIED] * 4
             urls = [f"{service}{path}" for path in ("/readyz", "/ui/", "/metrics")]
             assert opened((pods.stranger, url) for url in urls) == ["200"] * 3
+
             with forwarded(kubectl, environment) as url:
                 variables = environment | {"KUBECTL_SKY_SERVER": url}
                 user = InProcess(PROGRAM, variables, sky.folder)
@@ -434,6 +436,7 @@ def test_in_cluster_policies_of_oidc_and_metrics_let_in_proxy_and_prometheus_onl
             done = kubectl("apply", *force, "-f", "-", stdin=text)
             assert done.returncode == 0, done.stderr
             enforcer.sync()
+
             ready = f"http://kubectl-sky-api.{namespace}.svc/readyz"
             metrics = pods.server.url(8000, "/metrics")
             health = pods.controller.url(8080, "/healthz")
@@ -441,9 +444,11 @@ def test_in_cluster_policies_of_oidc_and_metrics_let_in_proxy_and_prometheus_onl
             closed = [(pods.stranger, url) for url in (ready, metrics, health)]
             closed += [(pods.login, health), (pods.server, outside)]
             assert opened(closed) == [DENIED] * 5
+
             scraped = [(pods.prometheus, url) for url in (metrics, health)]
             api = (pods.server, "https://kubernetes.default.svc/readyz")
             assert opened([(pods.login, ready), *scraped, api]) == ["200"] * 4
+
             enforcer.resolving = False  # as network plugins that see the addresses of Services
             enforcer.sync()
             assert opened([api]) == ["200"]

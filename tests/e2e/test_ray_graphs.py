@@ -151,17 +151,20 @@ def operated(
     settings = {"ray_graphs": {"trusted_hosts": ["127.0.0.1"]}}
     folder = sky.folder / ".config" / "kubectl-sky"
     (folder / "settings.yaml").write_text(json.dumps(settings))
+
     result = Operated(kubectl, source)
     result.set_secret(source.token)
     result.apply(graph)
     command = as_controller(sky, kubectl, environment, namespace, "ray")
     process = command.start("controllers", "run", "--only", "ray", "-n", namespace)
     yield result
+
     process.terminate()
     output, errors = process.communicate(timeout=60)
     command.end()
     assert process.returncode == 0, errors
     assert "forbidden" not in errors, errors
+
     shown = [kubectl("get", kind, "-o", "yaml").stdout for kind in ("rayservegraphs", "events")]
     text = "".join([output, errors, *shown])
     assert "-token" not in text

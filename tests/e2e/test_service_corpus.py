@@ -25,6 +25,7 @@ def kubeconfig() -> Iterator[Path]:
         path = server.folder / "kubeconfig"
         session = Session.connect(Connection(kubeconfig=str(path)))
         amounts = {"cpu": "999", "memory": "9Ti", "ephemeral-storage": "9Ti", "pods": "999"}
+
         for gpu in GPUS:
             labels = {"skypilot.co/accelerator": gpu.lower()}
             node = {"metadata": {"name": f"gpu-{gpu.lower()}", "labels": labels}}
@@ -34,6 +35,7 @@ def kubeconfig() -> Iterator[Path]:
             )
             url = f"/api/v1/nodes/{node['metadata']['name']}/status"
             session.send("PUT", url, body=created)
+
         url = "/api/v1/nodes/practice"
         cordoned = session.send("GET", url).body
         cordoned["spec"]["unschedulable"] = True

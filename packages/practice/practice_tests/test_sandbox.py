@@ -86,6 +86,7 @@ def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
             {"configMap": {"name": "absent", "optional": True}},
             {"downwardAPI": {"items": items}},
         ]
+
         host = tmp_path / "host"
         m.pod(
             "a",
@@ -105,6 +106,7 @@ def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
                 {"name": "c", "mountPath": "/v/sub", "subPath": "a"},
             ],
         )
+
         await m.ended("a")
         log = await m.log("a")
         assert log.startswith('500 1\n500 1\nhellok="v"A')

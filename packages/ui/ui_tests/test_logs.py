@@ -72,13 +72,16 @@ def test_logs_keys_filter_and_show_times(api: FakeCluster, send: Submitter, play
         await screen.shows("running")
         await screen.press("l")
         await screen.shows("loss 1", "other")
+
         rows = screen.text.count("long")
         await screen.press("w")
         await screen.until(lambda: 0 < screen.text.count("long") < rows)
+
         await screen.press("t")
         await screen.shows("2026-01-01T00:00:00")
         await screen.press("t")
         await screen.lacks("2026-01-01T00:00:00")
+
         await screen.press("slash", *"LOSS", "enter")
         await screen.lacks("other")
         await screen.shows("loss 1", "loss 2", "/LOSS")

@@ -158,12 +158,14 @@ def test_list_of_tasks_is_read_from_the_followed_list_until_the_caller_changes_s
         before = len(cluster.requests)
         assert alice.get("/tasks").json()["tasks"] == []
         assert len(cluster.requests) == before
+
         for number in range(3):
             submitted(alice, id=f"{ID[:-1]}{number}")
             assert len(alice.get("/tasks").json()["tasks"]) == number + 1
         viewer.read(has("task", 3))
         [followed] = app.state.lists._lists.values()
         eventually(lambda: followed.is_current)
+
         before = len(cluster.requests)
         page = alice.get("/tasks?limit=2").json()
         rest = alice.get("/tasks", params={"limit": 2, "cursor": page["next"]}).json()
@@ -243,6 +245,7 @@ def test_log_out_ends_the_streams_of_the_session_only(client: Client, config: Co
             browser.post("/login", json={"token": ALICE}).json()["session"] for _ in range(2)
         ]
         header = identity.SESSION_HEADER
+
         with (
             viewing(port, **{header: sessions[0]}) as one,
             viewing(port, **{header: sessions[1]}) as other,

@@ -122,6 +122,7 @@ def put_services(cluster: FakeCluster) -> None:
         labels = {"kubectl-sky/service": name, "username": user}
         template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main"}]}}
         spec = {"replicas": 1, "template": template}
+
         owner: dict[str, Any] = {}
         for kind in (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.POD):
             metadata: dict[str, Any] = {"name": name, "namespace": "default", "labels": labels}
@@ -131,6 +132,7 @@ def put_services(cluster: FakeCluster) -> None:
             uid = live["metadata"]["uid"]
             owner = {"uid": uid, "controller": True, "kind": kind.kind, "name": name}
             owner |= {"apiVersion": kind.api_version}
+
         main = {"name": "main", "state": {"running": {}}}
         cluster.change(kinds.POD, name, status={"phase": "Running", "containerStatuses": [main]})
         cluster.log(name, b"hello\n")
