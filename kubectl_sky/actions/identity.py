@@ -9,7 +9,7 @@ from kubectl_sky.cluster import core
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound
-from kubectl_sky.words import owners, settings
+from kubectl_sky.words import decisions, owners, settings
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.owners import User
 
@@ -42,7 +42,9 @@ def whoami(session: Session, user_flag: str | None) -> tuple[User, str]:
 
 def user(session: Session, user_flag: str | None) -> User:
     """Return the user. Raises ClusterError if the cluster is unreachable."""
-    return whoami(session, user_flag)[0]
+    owner, source = whoami(session, user_flag)
+    decisions.log_decision(f"owner {owner.name}", source)
+    return owner
 
 
 def find_configured(connection: Connection, user_flag: str | None) -> Connection:

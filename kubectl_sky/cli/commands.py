@@ -45,7 +45,7 @@ def _set_style(context: click.Context, option: click.Parameter, value: Any) -> N
 
 
 def _set_verbosity(context: click.Context, option: click.Parameter, value: int) -> None:
-    name = "kubectl_sky.cli.http_trace"
+    name = "kubectl_sky.cli.verbosity"
     if value or name in sys.modules:  # a Python program may run several commands
         importlib.import_module(name).start(value)
 
@@ -65,7 +65,7 @@ _GENERAL = [
         default=0,
         metavar="LEVEL",
         callback=_set_verbosity,
-        help="6: print each HTTP request on stderr; 7: and headers; 8, 9: and bodies.",
+        help="4: say why on stderr; 6: and print each HTTP request; 7: headers; 8, 9: bodies.",
         expose_value=False,
         is_eager=True,
     ),

@@ -67,10 +67,10 @@ class ClusterFlags(Struct, frozen=True):
         Through a server of `kubectl sky api`, a namespace that is not set is one of the user's own.
         """
         from kubectl_sky.actions import identity
-        from kubectl_sky.cli import http_trace
+        from kubectl_sky.cli import verbosity
         from kubectl_sky.cluster.session import Connection
 
-        http_trace.show_waits(note)
+        verbosity.show_waits(note)
         connection = identity.find_configured(Connection(**self.connection), self.user)
         return _choose_namespace(connection, note) if connection.server_url else connection
 

@@ -23,6 +23,7 @@ from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts
 from kubectl_sky.cluster.impersonation import impersonate
 from kubectl_sky.cluster.kubeconfig_keys import Entry, reject
 from kubectl_sky.errors import ClusterError, UserError, did_you_mean
+from kubectl_sky.words import decisions
 
 _DEFAULT_PATH = "~/.kube/config"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -237,9 +238,15 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
     if "user" in context:
         user, user_file = _find(merger, "user", context["user"], paths)
 
+    namespace = connection.namespace or str(context.get("namespace") or "default")
+    why = "set by --context or the file" if connection.context else f"the current one of {paths}"
+    decisions.log_decision(f"context {name}", why)
+    why = "that of the context" if context.get("namespace") else "the context has none"
+    why = "set by --namespace" if connection.namespace else why
+    decisions.log_decision(f"namespace {namespace}", why)
     return _Context(
         name,
-        connection.namespace or str(context.get("namespace") or "default"),
+        namespace,
         _with_flags(connection, cluster, paths),
         user,
         user_file,
@@ -353,6 +360,7 @@ def _from_service_account(connection: Connection) -> Target:
     _override(configuration, connection)
     pod_namespace = _POD_NAMESPACE.read_text().strip() if _POD_NAMESPACE.exists() else "default"
     renewable = not connection.token and not connection.anonymous
+    decisions.log_decision("context in-cluster", "this is a pod, and there is no kubeconfig")
     target = _target(
         configuration, "in-cluster", connection.namespace or pod_namespace, renewable=renewable
     )

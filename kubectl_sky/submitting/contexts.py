@@ -18,6 +18,7 @@ from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import list as list_
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.list import Listing
+from kubectl_sky.words import decisions
 
 
 class ContextTasks(Struct, frozen=True):
@@ -104,6 +105,9 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
         note = f"context {source}; other commands find the task with --context {chosen}"
         remark = "" if is_default else note
 
+    if chosen and not connection.context:
+        named = [entry for entry in fields if entry.context == chosen]
+        decisions.log_decision(f"context {chosen}", _format_contexts(named[:1]))
     remarks = (*task_file.remarks, remark) if remark else task_file.remarks
     entries = tuple(
         replace(entry, task=without_other_contexts(entry.task, chosen))

@@ -10,6 +10,7 @@ from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redact
 from kubectl_sky.submitting import taskfile
+from kubectl_sky.submitting.decisions import log_decisions
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import owners, private, settings
@@ -37,6 +38,7 @@ def render_files(
     rendered = []
     for task_file in taskfile.prepare_all(sources, ui):
         decision = decide(task_file.entries, facts, task_file.settings)
+        log_decisions(task_file, decision)
         ui.notes((*task_file.remarks, *decision.notes))
         if explain and any(task.kubernetes.pod for task in task_file.tasks):
             ui.note("config.kubernetes.pod_config: objects that it changes are not annotated")

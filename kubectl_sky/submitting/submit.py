@@ -25,6 +25,7 @@ from kubectl_sky.render.manifests import Manifests, redact
 from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.submitting import contexts, gather, preflight, queues, taskfile, upload
 from kubectl_sky.submitting.apply import apply
+from kubectl_sky.submitting.decisions import log_decisions
 from kubectl_sky.submitting.preflight import Existing, Guard
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.submitting.uploader import Uploads, how_to_continue
@@ -159,6 +160,7 @@ def plan(options: Options, task_file: TaskFile, connect: Connect) -> Prepared:
 def decided(options: Options, task_file: TaskFile, session: Session, facts: Facts) -> Prepared:
     """Plan the tasks of a file by what is known of the cluster. Raises SkyError."""
     decision = decide(task_file.entries, facts, task_file.settings)
+    log_decisions(task_file, decision)
     existing = Existing(task_file.render(decision.plans))
     return Prepared(options, task_file, session, facts, decision, existing)
 

@@ -1,7 +1,6 @@
 """Actions over a cluster in memory: nothing waits longer than some milliseconds."""
 
 import io
-import logging
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.cli import main
+from kubectl_sky.cli import main, verbosity
 from kubectl_sky.cluster import backoff, session, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
-from kubectl_sky.cluster.http_trace import LOGGER
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Attempts
 from kubectl_sky.observe.logs import Lines
@@ -202,4 +200,4 @@ def run(
         return code, out, err
 
     yield run
-    logging.getLogger(LOGGER).setLevel(logging.CRITICAL)  # after -v=6
+    verbosity.start(0)

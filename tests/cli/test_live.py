@@ -10,7 +10,7 @@ from time import monotonic
 
 import pytest
 
-from kubectl_sky.cli import http_trace, live, options, output
+from kubectl_sky.cli import live, options, output, verbosity
 from kubectl_sky.cli.live import LiveLine, line
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.cluster.http_trace import LOGGER, REQUESTS
@@ -174,10 +174,10 @@ def test_live_text_in_pipe_prints_no_empty_line_for_a_deleted_row(
 def test_http_trace_is_written_above_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = make_screen(monkeypatch)
     monkeypatch.setattr(live, "_INTERVAL", 60)
-    http_trace.start(6)
+    verbosity.start(6)
     output.live.set("a", Waiting("train: queued", monotonic()))
     logging.getLogger(LOGGER).log(REQUESTS, "GET /version")
-    http_trace.start(0)
+    verbosity.start(0)
     assert screen.lines == ["GET /version", ""]
 
 
