@@ -62,7 +62,7 @@ _lint:
 	$(BIN)/python .ci/packed.py
 	$(BIN)/shellcheck --norc --shell sh --exclude $(SHARED) runtime/*.sh
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py .ci/packed.py .ci/part.py .ci/picture.py .ci/release_notes.py docs/pages.py
+	$(BIN)/mypy .ci/dist.py .ci/packed.py .ci/part.py .ci/release_notes.py .ci/requirements.py docs/pages.py
 	$(BIN)/lint-imports
 	for package in $(PACKAGES); do (cd $$package && ../../$(BIN)/lint-imports) || exit; done
 
@@ -118,19 +118,19 @@ endef
 
 .PHONY: test-gpu
 test-gpu: $(testing) ## run small forms of five examples on this machine's GPUs
-	@$(BIN)/python -m tests.gpu
+	@$(BIN)/python -m programs.gpu
 
 bench: venv ## time commands beside kubectl, and reading files beside SkyPilot, which it installs
-	$(BIN)/python -m tests.bench commands
+	$(BIN)/python -m programs.bench commands
 
 bench-cluster: venv ## time the start of list, logs beside stern and files beside kubectl, on a real Kubernetes
-	$(BIN)/python -m tests.bench cluster
+	$(BIN)/python -m programs.bench cluster
 
 bench-scale: venv ## time commands on 1,000 pretended cluster nodes with up to 10,000 tasks; takes half an hour
-	$(BIN)/python -m tests.bench scale
+	$(BIN)/python -m programs.bench scale
 
 bench-server: venv ## time the REST server beside the API server, and measure its pages with up to 10,000 tasks
-	$(BIN)/python -m tests.bench server
+	$(BIN)/python -m programs.bench server
 
 dist: ## build the plugin's archive for this platform, and its krew manifest
 	@.ci/isolated.sh "$(PYTHON)" archive python .ci/dist.py "$(DIST)"

@@ -12,6 +12,7 @@ TESTS = ROOT / "tests"
 CODE_FOLDERS = (
     PACKAGE,
     TESTS,
+    ROOT / "programs",
     *ROOT.glob("packages/*/kubectl_sky_*"),
     *ROOT.glob("packages/*/*_tests"),
 )
@@ -44,6 +45,7 @@ TOP_LEVEL = {
     "mkdocs.yml",
     "packages",
     "plugin.yaml",
+    "programs",
     "pyproject.toml",
     "runtime",
     "schemas",

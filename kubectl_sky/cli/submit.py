@@ -313,13 +313,13 @@ class Results(Preview):
     def _document(self, submitted: "Submitted") -> "Submission":
         report = self._report
         if not self._several:
-            return submitted.document(report)
+            return submitted.document(report.report)
         path = submitted.file
         report = Collected(
             warnings=[problem for problem in report.warnings if problem.file == path],
             dangers=[danger for danger in report.dangers if danger.problem.file == path],
         )
-        return submitted.document(report, path)
+        return submitted.document(report.report, path)
 
     def finish(self) -> None:
         """Print the results of several files for programs, as far as they were submitted."""

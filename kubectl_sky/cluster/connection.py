@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
 Headers = tuple[tuple[str, str], ...]
 
-KUBERNETES_PATH = "/kubernetes"  # of the API server's paths, at a server of `kubectl sky api`
-
 
 class Connection(Struct, frozen=True):
     """Connection flags; None means that the kubeconfig decides.

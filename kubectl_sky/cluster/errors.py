@@ -13,7 +13,6 @@ from msgspec import Struct
 from urllib3 import exceptions
 
 from kubectl_sky.cluster.admission import explain, without_values
-from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.errors import (
     ClusterError,
     Conflict,
@@ -28,6 +27,7 @@ from kubectl_sky.errors import (
     Unprocessed,
     Unreachable,
 )
+from kubectl_sky.words.names import KUBERNETES_PATH
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"

@@ -19,11 +19,12 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import credential_plugin, kubeconfig_keys
 from kubectl_sky.cluster.client import Client, choose_proxy
-from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target
+from kubectl_sky.cluster.connection import Connection, Contexts, Target
 from kubectl_sky.cluster.impersonation import impersonate
 from kubectl_sky.cluster.kubeconfig_keys import Entry, reject
 from kubectl_sky.errors import ClusterError, UserError, did_you_mean
 from kubectl_sky.words import decisions
+from kubectl_sky.words.names import KUBERNETES_PATH
 
 _DEFAULT_PATH = "~/.kube/config"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"

@@ -1,7 +1,7 @@
 """The tasks that a submit sent, and the last one of this machine: what no TASK means."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -12,7 +12,6 @@ from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.spec.dangers import RiskyField
 from kubectl_sky.tasks import evidence
 from kubectl_sky.tasks.find import Choose, Reference, Target, tasks_of
-from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import settings
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.facts import Place
@@ -70,8 +69,8 @@ class Submitted(Struct, frozen=True):
         tasks = status.tasks(self.workloads, ())
         return pipelines(tasks)[0] if self.decision.together else tasks[0]
 
-    def document(self, report: Collected, file: str = "") -> Submission:
-        """Return the result of a submit for programs."""
+    def document(self, report: Mapping[str, Any], file: str = "") -> Submission:
+        """Return the result of a submit for programs, with what was reported of its file."""
         decision = self.decision
         outcome = "unchanged" if self.unchanged else "submitted"
         phrase = "was submitted before" if self.unchanged else "submitted successfully"
@@ -87,7 +86,7 @@ class Submitted(Struct, frozen=True):
             status=outcome,
             message=f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
             task_ids=task_ids,
-            **report.report,
+            **report,
         )
 
 

@@ -68,6 +68,7 @@ CONTROLLERS_NAMESPACE = "kubectl-sky"  # of the controllers of all namespaces, a
 # Programs of ours that run in a cluster; their ServiceAccounts have the same names.
 CONTROLLERS = {name: f"kubectl-sky-controller-{name}" for name in ("tasks", "ray", "fairshare")}
 SERVER = "kubectl-sky-api"
+KUBERNETES_PATH = "/kubernetes"  # below which it has the API server's paths
 HISTORY = "kubectl-sky-history"  # the ConfigMap with the last states of finished tasks
 LAST_ACTION = "kubectl-sky/last-action"  # of a controller, in its Lease: a time and what it did
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kubectl_sky.cli import skypilot
 from kubectl_sky.cli.main import COMMANDS, sky
 from kubectl_sky.errors import UserError
-from tests.bench import skypilot as bench
+from programs.bench import skypilot as bench
 from tests.cli.commands import commands
 
 SCRIPT = Path(bench.__file__).with_name("verbs.py")

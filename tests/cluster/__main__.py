@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from tests.bench import skypilot
+from programs.bench import skypilot
 from tests.cluster import (
     cache,
     controllers,

@@ -10,9 +10,9 @@ from typing import TextIO
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import Message, Scope
 
-from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
+from kubectl_sky.words.names import KUBERNETES_PATH
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.identity import MAX_NAMESPACE, NAMESPACE_PATTERN
 from kubectl_sky_server.rest.metrics import PROBES

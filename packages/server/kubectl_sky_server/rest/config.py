@@ -7,8 +7,9 @@ from typing import TextIO
 
 from msgspec import Struct
 
-from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.words.names import KUBERNETES_PATH
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 SESSION_KEYS = "KUBECTL_SKY_SESSION_KEYS"

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kubectl_sky.cluster.connection import KUBERNETES_PATH
+from kubectl_sky.words.names import KUBERNETES_PATH
 from kubectl_sky_server.rest import audit, problems, proxy
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.identity import Identities

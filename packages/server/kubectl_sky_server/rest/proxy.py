@@ -22,11 +22,11 @@ from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocketDisconnect
 
 from kubectl_sky.cluster import websocket
-from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.cluster.errors import SERVER_PREFIX, RequestInfo
 from kubectl_sky.cluster.session import Outgoing
 from kubectl_sky.cluster.transport import Reply, Stream
 from kubectl_sky.errors import SkyError
+from kubectl_sky.words.names import KUBERNETES_PATH
 from kubectl_sky_server.rest import problems
 from kubectl_sky_server.rest.config import Limits
 from kubectl_sky_server.rest.identity import Caller

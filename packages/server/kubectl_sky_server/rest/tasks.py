@@ -165,7 +165,7 @@ def _submit(
             **ui.report,
             manifests=manifests,
         )
-    submitted = replace(ui.result.document(ui), task_id=ui.result.id, manifests=manifests)
+    submitted = replace(ui.result.document(ui.report), task_id=ui.result.id, manifests=manifests)
     if submitted.pipeline_id is not UNSET:
         return submitted
     return replace(submitted, pipeline_id=None, task_ids=None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from tests.bench.harness import Bench
+from programs.bench.harness import Bench
 from tests.cluster import golang, programs
 
 Json = dict[str, Any]

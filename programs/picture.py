@@ -1,6 +1,6 @@
 """Make the pictures of terminals in docs/images: what commands print, on a cluster.
 
-Usage: .venv/bin/python .ci/picture.py [SCENE...]
+Usage: .venv/bin/python programs/picture.py [SCENE...]
 
 A scene without a practice cluster uses the one of KUBECONFIG:
 `eval "$(.venv/bin/python -m tests.cluster up)"` starts a real one.

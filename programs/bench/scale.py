@@ -16,8 +16,8 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import kinds, names
-from tests.bench import pretend
-from tests.bench.harness import Bench, Run, median
+from programs.bench import pretend
+from programs.bench.harness import Bench, Run, median
 from tests.cluster import multikueue
 from tests.polling import eventually
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.bench.harness import Bench
+from programs.bench.harness import Bench
 
 _NODES = 4
 _LOGS = {1: 100_000, 10: 100_000, 100: 10_000}  # lines of each pod, by the number of pods

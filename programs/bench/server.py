@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.words import kinds, names
-from tests.bench.harness import Bench
-from tests.bench.scale import open_session, run_tasks
+from programs.bench.harness import Bench
+from programs.bench.scale import open_session, run_tasks
 
 _TASKS = (100, 1_000, 10_000)
 _VIEWERS = (1, 20, 200)

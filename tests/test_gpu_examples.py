@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from programs.gpu.__main__ import SMALL, Machine, Small, shrink
 from tests.e2e.command import PROGRAM, ROOT, Command
-from tests.gpu.__main__ import SMALL, Machine, Small, shrink
 
 
 @pytest.mark.parametrize("small", SMALL, ids=lambda small: small.number)
@@ -22,7 +22,7 @@ def test_small_form_of_example_is_valid(tmp_path: Path, small: Small) -> None:
 
 def test_gpu_tests_without_gpu_fail_and_say_that_nothing_ran(tmp_path: Path) -> None:
     environment = {**os.environ, "HOME": str(tmp_path), "PATH": "/nonexistent"}
-    command = [sys.executable, "-m", "tests.gpu"]
+    command = [sys.executable, "-m", "programs.gpu"]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

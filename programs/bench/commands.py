@@ -1,7 +1,7 @@
 """Tables of commands that need no cluster: beside kubectl, and beside SkyPilot."""
 
-from tests.bench import skypilot
-from tests.bench.harness import ROOT, Bench
+from programs.bench import skypilot
+from programs.bench.harness import ROOT, Bench
 
 _EXAMPLES = ROOT / "examples"
 _MULTI_NODE = _EXAMPLES / "05-multi-node.yaml"

@@ -1,4 +1,4 @@
-"""Time commands beside kubectl, stern and SkyPilot: `python -m tests.bench TARGET [TABLE…]`.
+"""Time commands beside kubectl, stern and SkyPilot: `python -m programs.bench TARGET [TABLE…]`.
 
 Targets are `commands`, `cluster` (a real Kubernetes), and, with 1,000 pretended cluster nodes,
 `scale` and `server`.
@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.bench import cluster, commands, scale, server
-from tests.bench.harness import Bench
+from programs.bench import cluster, commands, scale, server
+from programs.bench.harness import Bench
 from tests.cluster.hold import Holder
 
 Tables = Mapping[str, Callable[[Bench], None]]
