@@ -11,14 +11,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Connection(Struct, frozen=True):
-    """Connection flags; None means that the kubeconfig decides.
-
-    `request_timeout` is in seconds and limits each request that is not a stream. `anonymous` leaves
-    out all credentials: only the server, its CA and the proxy count. `server_url` is the address of
-    a kubectl-sky server that the requests go through, and `server_user` the name for one that
-    trusts X-User. `requests_per_second` limits how many requests start; None for no limit.
-    `workers` are the contexts of MultiKueue's worker clusters.
-    """
+    """Connection flags; None means that the kubeconfig decides."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -28,36 +21,29 @@ class Connection(Struct, frozen=True):
     namespace: str | None = None
     as_user: str | None = None
     as_groups: tuple[str, ...] = ()
-    request_timeout: float | None = None
+    request_timeout: float | None = None  # seconds of each request that is not a stream
     insecure: bool | None = None
-    anonymous: bool = False
-    server_url: str | None = None
-    server_user: str | None = None
+    anonymous: bool = False  # leaves out credentials: only the server, its CA and the proxy count
+    server_url: str | None = None  # a kubectl-sky server that the requests go through
+    server_user: str | None = None  # the name for one that trusts X-User
     certificate_authority: str | None = None
-    requests_per_second: float | None = None
-    workers: tuple[str, ...] = ()
+    requests_per_second: float | None = None  # that may start; None for no limit
+    workers: tuple[str, ...] = ()  # contexts of MultiKueue's worker clusters
 
 
 class Target(Struct, frozen=True):
-    """A server, its credentials and the defaults of the context.
-
-    `authorization` is a header value, "" for none. `client` has the certificates and the proxy.
-    `renewable` means that resolving the connection again may return fresh credentials. `user` is
-    the name of the user in the kubeconfig, and `impersonation` are the headers of the one that it
-    acts as. `proxy` is how messages name the proxy, "" for none. `compressed` is whether to ask
-    for compressed answers.
-    """
+    """A server, its credentials and the defaults of the context."""
 
     server: str
     context: str
     namespace: str
-    authorization: str
-    client: "Client"
-    renewable: bool = False
-    user: str = ""
-    impersonation: Headers = ()
-    proxy: str = ""
-    compressed: bool = True
+    authorization: str  # header value; empty for none
+    client: "Client"  # has the certificates and the proxy
+    renewable: bool = False  # resolving the connection again may return fresh credentials
+    user: str = ""  # name of the user in the kubeconfig
+    impersonation: Headers = ()  # headers of the user that it acts as
+    proxy: str = ""  # how messages name the proxy; empty for none
+    compressed: bool = True  # asks for compressed answers
 
 
 class Contexts(Struct, frozen=True):

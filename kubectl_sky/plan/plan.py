@@ -25,22 +25,16 @@ _SIZES = ("cpu", "memory", "ephemeral-storage")  # all other resources are devic
 
 
 class Node(Struct, frozen=True):
-    """The values for one node's object; a backend may use one entry for all nodes.
-
-    `job` names the object, `hostname` is the pod's within the task, and `rank` is the node's. If
-    `hostname` or `rank` is None, the cluster sets it. `env` maps variables to values;
-    `env_from_fields` maps variables to the pod field that holds the value. `annotations` are those
-    of the object, in addition to the task's.
-    """
+    """The values for one node's object; a backend may use one entry for all nodes."""
 
     index: int
-    job: str
+    job: str  # name of the object
     labels: Mapping[str, str]
-    hostname: str | None = None
-    rank: str | None = None
+    hostname: str | None = None  # of the pod within the task; None: the cluster sets it
+    rank: str | None = None  # None: the cluster sets it
     env: Mapping[str, str] = {}
-    env_from_fields: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
+    env_from_fields: Mapping[str, str] = {}  # variables, and the pod field that has the value
+    annotations: Mapping[str, str] = {}  # of the object, in addition to the task's
 
 
 class Toleration(Struct, frozen=True):
@@ -68,23 +62,17 @@ class PodPort(Struct, frozen=True):
 
 
 class Extras(Struct, frozen=True, kw_only=True):
-    """What only some backends need; a backend's own extras have more for its own template.
+    """What only some backends need; a backend's own extras have more for its own template."""
 
-    `scripts` of the runtime run in addition; with any of them, the nodes need more than a command.
-    `checks` are probes of the main container, and `ports` its named ports. `scheduler` schedules
-    the pods (None: the default one). `templates` render additional objects. Pods that `serve` run
-    until they are deleted. `certificate` has the data of a TLS Secret. Without
-    `may_drop_capabilities`, containers keep theirs.
-    """
-
+    # Of the runtime, run in addition; with any, nodes need more than a command.
     scripts: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
-    ports: tuple[PodPort, ...] = ()
-    scheduler: str | None = None
-    templates: tuple[str, ...] = ()
-    serve: bool = False
-    certificate: Mapping[str, Secret] = {}
-    may_drop_capabilities: bool = True
+    checks: tuple[Check, ...] = ()  # probes of the main container
+    ports: tuple[PodPort, ...] = ()  # named ports of the main container
+    scheduler: str | None = None  # None: the default one
+    templates: tuple[str, ...] = ()  # render additional objects
+    serve: bool = False  # pods run until they are deleted
+    certificate: Mapping[str, Secret] = {}  # data of a TLS Secret
+    may_drop_capabilities: bool = True  # containers may lose theirs
 
 
 class Gang(Struct, frozen=True):
@@ -100,72 +88,54 @@ class Gang(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """All decisions about one task.
-
-    `name` is the name of the objects that exist once per task. `namespace` is empty for the current
-    one. `env` and `secrets` map names to values. `secret_env` are the variables that come
-    from Secrets, the task's own or existing ones. `requests` and `limits` map resource names to
-    Kubernetes quantities. `scripts` maps file names to text. `selector` matches the task's pods.
-    `service` is the headless Service that nodes use to find each other (None for one node). `ports`
-    is the Service that exposes rank 0, and `network` is the fast network between nodes. A cluster
-    node must meet one of the `terms`, if there are any, and must not be one of `exclude_nodes`.
-
-    The task may run for `max_seconds`, and its nodes may take `grace_seconds` to stop. A finished
-    Job is deleted after `ttl_seconds`; None keeps it. A failed node restarts up to `restarts`
-    times. If the task `recovers`, disruptions by the cluster, such as evictions, and the
-    `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
-    the name of the backend, which adds the `extras`. The tasks of a `group` share the Service.
-    `gang` is the task's PodGroup. If only pod affinity can keep the nodes together, `near` is the
-    label of cluster nodes whose value they should share.
-
-    `task_file` has the YAML documents of the task without the values of secrets: the header of a
-    pipeline or group before its first task. `pod_annotations` are those of the pods, `login` is for
-    the registry of the image, and `pod_options` holds the user's settings for pods and queues.
-    `file_transfer` is the user's local files. A failed container is held for the time `hold`.
-    """
+    """All decisions about one task."""
 
     id: str
-    name: str
-    namespace: str
+    name: str  # of the objects that exist once per task
+    namespace: str  # empty: the current one
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    selector: Mapping[str, str]
+    selector: Mapping[str, str]  # matches the task's pods
     nodes: tuple[Node, ...]
     image: str
-    login: "RegistryLogin | None"
+    login: "RegistryLogin | None"  # for the registry of the image
     env: Mapping[str, str]
     secrets: Mapping[str, Secret]
+    # Variables from Secrets, the task's own or existing ones.
     secret_env: "tuple[SecretEnvVar, ...]"
-    requests: Mapping[str, str]
+    requests: Mapping[str, str]  # resource names, and Kubernetes quantities
     limits: Mapping[str, str]
     storage: "PodStorage"
-    terms: "tuple[Term, ...]"
+    terms: "tuple[Term, ...]"  # a cluster node must meet one of them, if there are any
     exclude_nodes: tuple[str, ...]
     preferred: "tuple[Preference, ...]"
     tolerations: tuple[Toleration, ...]
     priority_class: str | None
-    max_seconds: int | None
-    grace_seconds: int | None
-    ttl_seconds: int | None
-    restarts: int
+    max_seconds: int | None  # how long the task may run
+    grace_seconds: int | None  # how long its nodes may take to stop
+    ttl_seconds: int | None  # after which a finished Job is deleted; None keeps it
+    restarts: int  # of a failed node
+    # Disruptions by the cluster, such as evictions, and `exit_codes` are not counted.
     recovers: bool
     exit_codes: tuple[int, ...]
     shared_memory: bool
     backend: str
-    scripts: Mapping[str, str]
+    scripts: Mapping[str, str]  # file names, and their text
     pod_annotations: Mapping[str, str]
-    pod_options: "PodOptions"
-    file_transfer: "FileTransfer"
-    network: "HighSpeedNetwork"
-    service: str | None
-    suspended: bool = False
-    ports: "Ports | None" = None
-    group: TaskGroup | None = None
-    gang: Gang | None = None
+    pod_options: "PodOptions"  # the user's settings for pods and queues
+    file_transfer: "FileTransfer"  # the user's local files
+    network: "HighSpeedNetwork"  # the fast network between nodes
+    service: str | None  # the headless Service by which nodes find each other; None for one node
+    suspended: bool = False  # Jobs start when a client resumes them
+    ports: "Ports | None" = None  # the Service that exposes rank 0
+    group: TaskGroup | None = None  # tasks that share the Service
+    gang: Gang | None = None  # the PodGroup
+    # Label of cluster nodes whose value the nodes should share, if only affinity can do it.
     near: str | None = None
-    extras: Extras = field(default_factory=Extras)
+    extras: Extras = field(default_factory=Extras)  # what the backend adds
+    # Its YAML documents without values of secrets; first the header of a pipeline or group.
     task_file: tuple[Mapping[str, Any], ...] = ()
-    hold: str = ""
+    hold: str = ""  # how long a failed container is held
 
     @property
     def restart_policy(self) -> str:

@@ -49,30 +49,22 @@ class LogFolder(Struct, frozen=True):
 
 
 class PodStorage(Struct, frozen=True):
-    """The volumes of a pod.
-
-    `pvcs`, `host_paths` and `secrets` map a pod volume to its PVC, to a directory of the cluster
-    node, and to a Secret. `new_pvcs` are the PVCs created for the task. `download_volumes` are
-    empty volumes that the `downloads` fill before the task starts. `csi_volumes` are volumes of CSI
-    drivers, which may need the `annotations`. `links` maps a path in the home directory to the
-    mount it links to. `one_cluster_node` means that all nodes must run on one cluster node. `group`
-    is the group ID that may write to the volumes. `logs` is for nodes that also write their
-    logs to a volume.
-    """
+    """The volumes of a pod."""
 
     mounts: tuple[Mount, ...] = ()
-    pvcs: Mapping[str, str] = {}
-    host_paths: Mapping[str, str] = {}
-    secrets: Mapping[str, str] = {}
-    new_pvcs: tuple[Pvc, ...] = ()
+    pvcs: Mapping[str, str] = {}  # pod volumes, and their PVCs
+    host_paths: Mapping[str, str] = {}  # pod volumes, and directories of the cluster node
+    secrets: Mapping[str, str] = {}  # pod volumes, and Secrets
+    new_pvcs: tuple[Pvc, ...] = ()  # created for the task
+    # Empty ones that `downloads` fill before the task starts.
     download_volumes: tuple[str, ...] = ()
-    csi_volumes: tuple[CsiVolume, ...] = ()
+    csi_volumes: tuple[CsiVolume, ...] = ()  # of CSI drivers, which may need the `annotations`
     downloads: tuple[Download, ...] = ()
     annotations: Mapping[str, str] = {}
-    links: Mapping[str, str] = {}
-    one_cluster_node: bool = False
-    group: int | None = None
-    logs: LogFolder = LogFolder()
+    links: Mapping[str, str] = {}  # paths in the home directory, and the mount each links to
+    one_cluster_node: bool = False  # all nodes must run on one
+    group: int | None = None  # id of the group that may write to the volumes
+    logs: LogFolder = LogFolder()  # for nodes that also write their logs to a volume
 
     @property
     def mounts_shared_memory(self) -> bool:

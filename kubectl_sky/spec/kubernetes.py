@@ -43,27 +43,20 @@ _FOLDERS = (f"{names.SCRIPTS_FOLDER}/", f"{names.SCRATCH_FOLDER}/")
 
 
 class Kubernetes(Struct, frozen=True):
-    """A task's settings for Kubernetes, besides its resources.
+    """A task's settings for Kubernetes, besides its resources."""
 
-    `pod` is merged into every pod; `labels` and `annotations` are set on every object. `accounts`
-    maps a pattern of kubectl's contexts to the service account of the pods. `queue` is the Kueue
-    LocalQueue: "" for none, None for the one in the settings. With `flex_start`, GKE's Dynamic
-    Workload Scheduler provides the cluster nodes, for `run_seconds` if the task is queued. Limits
-    are requests times `limits`: 0 for no limits, None for the default. `provision_timeout` are the
-    seconds in which the first node must start; None for the default. `ports` is SkyPilot's name for
-    how ports are exposed.
-    """
-
-    pod: Mapping[str, Data] = {}
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
+    pod: Mapping[str, Data] = {}  # merged into every pod
+    labels: Mapping[str, str] = {}  # of every object
+    annotations: Mapping[str, str] = {}  # of every object
+    # Patterns of kubectl's contexts, and the service account of the pods there.
     accounts: Mapping[str, str] = {}
-    queue: str | None = None
-    flex_start: bool = False
-    run_seconds: int | None = None
-    limits: Fraction | None = None
+    queue: str | None = None  # Kueue's LocalQueue: empty for none, None for the one in the settings
+    flex_start: bool = False  # GKE's Dynamic Workload Scheduler provides the cluster nodes
+    run_seconds: int | None = None  # for how long it does, if the task is queued
+    limits: Fraction | None = None  # times requests: 0 for no limits, None for the default
+    # Seconds in which the first node must start; None for the default.
     provision_timeout: float | None = None
-    ports: str | None = None
+    ports: str | None = None  # SkyPilot's name for how ports are exposed
 
 
 def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:

@@ -33,78 +33,61 @@ __all__ = ["Accelerator", "Kubernetes", "Recovery", "Resources", "Task", "Volume
 
 
 class Resources(Struct, frozen=True):
-    """What each node needs; sizes are Kubernetes quantities.
-
-    None leaves a value to the cluster. `unlimited` names the sizes that are written as a minimum,
-    such as `4+`: "cpu", "memory". `ttl_seconds` is the time in seconds after which a finished
-    task is deleted. `context` is a kubeconfig context. `ports` are those that clients connect to,
-    sorted and without duplicates. `fast` requests the best network.
-    """
+    """What each node needs; sizes are Kubernetes quantities. None leaves a value to the cluster."""
 
     cpus: str | None = None
     memory: str | None = None
     accelerator: Accelerator | None = None
     image: str | None = None
     labels: Mapping[str, str] = {}
-    disk: str | None = None
-    spot: bool = False
+    disk: str | None = None  # size of the ephemeral storage
+    spot: bool = False  # runs on spot nodes only
     priority: int | None = None
     priority_class: str | None = None
-    ttl_seconds: int | None = None
+    ttl_seconds: int | None = None  # seconds after which a finished task is deleted
     recovery: Recovery | None = None
-    context: str | None = None
-    ports: tuple[int, ...] = ()
-    fast: bool = False
+    context: str | None = None  # of the kubeconfig
+    ports: tuple[int, ...] = ()  # those that clients connect to, sorted and without duplicates
+    fast: bool = False  # requests the best network
+    # Sizes that are a minimum, such as `4+`: "cpu", "memory".
     unlimited: frozenset[str] = frozenset()
 
 
 class Task(Struct, frozen=True):
-    """One task; a variable or secret that is None must be given on the command line.
-
-    `secrets` has the login to a registry, also if it is in `envs` of the file. `existing_secrets`
-    already exist in the cluster. `resources` is the first candidate and
-    `choices` are the others; `ordered` means that their order matters. `backend` is how the task
-    runs; if None, the settings decide. `array` holds the numbers of an array of single-node tasks.
-    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. `gang`
-    is whether all nodes start together: False is how YAML reads `off`, and if None, the settings
-    decide. The nodes share the value of `topology`, a label of cluster nodes, and are none of
-    `exclude_nodes`. A task with a `service` is one of its replicas. Clients do not wait for the end
-    of a task that `stays`. It may run for `max_duration`, a time such as `10h`. `hooks` run when a
-    node is told to stop, and `event_callback` on rank 0 when the state changes. A failed container
-    is held for `hold`, such as `30m`. `scripts` are files beside `setup` and `run`, and `notes`
-    tell the user how it differs from the file. Nodes also write their logs to the folder `logs`.
-    """
+    """One task; a variable or secret that is None must be given on the command line."""
 
     name: str | None = None
     num_nodes: int = 1
-    resources: Resources = field(default_factory=Resources)
+    resources: Resources = field(default_factory=Resources)  # the first candidate
     envs: Mapping[str, str | None] = {}
+    # And the login to a registry, also if it is in `envs` of the file.
     secrets: Mapping[str, Secret | None] = {}
-    existing_secrets: tuple[SecretReference, ...] = ()
+    existing_secrets: tuple[SecretReference, ...] = ()  # those in the cluster
     volumes: tuple[VolumeMount, ...] = ()
     files: tuple[LocalFiles, ...] = ()
     buckets: tuple[Bucket, ...] = ()
-    repository: Repository | None = None
+    repository: Repository | None = None  # the git repository of the workdir
     setup: str | None = None
     run: str | None = None
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
-    choices: tuple[Resources, ...] = ()
-    ordered: bool = False
-    backend: str | None = None
-    array: Array | None = None
-    expose: str | None = None
-    exclude_nodes: tuple[str, ...] = ()
+    choices: tuple[Resources, ...] = ()  # the other candidates for `resources`
+    ordered: bool = False  # whether the order of candidates matters
+    backend: str | None = None  # how the task runs; None: the settings decide
+    array: Array | None = None  # the numbers of an array of single-node tasks
+    expose: str | None = None  # how ports are exposed; None: `kubernetes` and the settings decide
+    exclude_nodes: tuple[str, ...] = ()  # cluster nodes that none of its nodes runs on
+    # Whether all nodes start together: False is `off` in YAML; None: the settings decide.
     gang: str | bool | None = None
-    topology: str | None = None
-    logs: str | None = None
-    service: ServiceSpec | None = None
-    stays: bool = False
-    max_duration: str | None = None
-    hooks: tuple[Hook, ...] = ()
-    event_callback: str | None = None
-    hold: str = ""
-    scripts: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
+    topology: str | None = None  # the label of cluster nodes whose value its nodes share
+    logs: str | None = None  # VOLUME/PATH, the folder to which nodes also write their logs
+    service: ServiceSpec | None = None  # of a replica
+    stays: bool = False  # clients do not wait for its end
+    max_duration: str | None = None  # how long it may run, such as `10h`
+    hooks: tuple[Hook, ...] = ()  # run when a node is told to stop
+    event_callback: str | None = None  # runs on rank 0 when the state changes
+    hold: str = ""  # how long a failed container is held, such as `30m`
+    scripts: Mapping[str, str] = {}  # files beside `setup` and `run`
+    notes: tuple[str, ...] = ()  # how it differs from the file, for the user
 
     @property
     def max_seconds(self) -> int | None:

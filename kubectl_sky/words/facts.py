@@ -107,26 +107,19 @@ class Predecessor(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """The user, the namespace, its PVCs, and the cluster nodes.
-
-    `pvcs` has each PVC by all of its names: the volume name from the user or from SkyPilot, and the
-    object name. It is None if not queried. Any other name is taken as a PVC's object name.
-    `secret_keys` has the keys of each existing Secret that the task names. It is None if not
-    queried, or if reading Secrets is forbidden. `cluster_nodes` is empty if the nodes are not
-    known. `access` has the kinds that were queried. `context` is empty without a cluster.
-    `archives` has the task's local files, by target path. `queues` and `gangs` are None if not
-    queried. `token` is a random secret for the task's nodes.
-    """
+    """What a plan needs to know: the user, the namespace, its PVCs, and the cluster nodes."""
 
     user: User
     namespace: str
+    # By volume name, SkyPilot's name and object name; None: not queried.
     pvcs: Mapping[str, ExistingPvc] | None = None
+    # Keys of existing Secrets that the task names; None: unknown.
     secret_keys: Mapping[str, tuple[str, ...]] | None = None
-    cluster_nodes: tuple[ClusterNode, ...] = ()
-    access: Mapping[Kind, Access] = {}
-    context: str = ""
-    archives: Mapping[str, Archive] = {}
-    queues: Queues | None = None
-    gangs: Gangs | None = None
-    token: Secret = Secret("")
+    cluster_nodes: tuple[ClusterNode, ...] = ()  # empty: not known
+    access: Mapping[Kind, Access] = {}  # to the kinds that were queried
+    context: str = ""  # empty without a cluster
+    archives: Mapping[str, Archive] = {}  # the task's local files, by target path
+    queues: Queues | None = None  # None: not queried
+    gangs: Gangs | None = None  # None: not queried
+    token: Secret = Secret("")  # a random secret for the task's nodes
     after: Predecessor | None = None

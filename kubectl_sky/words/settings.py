@@ -27,57 +27,44 @@ _LOGIN_BYTES = 10_000
 
 
 class Settings(Struct, frozen=True):
-    """Choices for what a task does not set: the fields of schemas/settings.json.
-
-    `defaults` "skypilot" uses SkyPilot's default sizes and image. False is how YAML reads
-    `gang: off`. `priority_classes` maps a
-    SkyPilot priority or a range of them, such as `500..1000`, to the name of a PriorityClass.
-    `host_paths` are the directories of cluster nodes that tasks may mount, with their
-    subdirectories.
-    `start_directory` "image" runs tasks without a workdir in the working directory of the image.
-    `volume_group` is the group that may write to volumes; False sets none. `stores` configures the
-    access to each bucket store. `default_store` is the store of buckets that are given by name
-    only. `bucket_mode` "copy" or "sync" does so with buckets that would be mounted, with the
-    `fetch_program` of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and
-    the annotations of their Services. `ingress` has the `class` and `domain` of services with TLS.
-    `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
-    `trusted_hosts` of the ray controller.
-    `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
-    Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
-    and `idle` of development pods, in seconds. The tasks controller tells the URL `notify` of
-    finished tasks, and keeps `history` of them per namespace. The server asks `prometheus` what
-    tasks have used. `list` says which running tasks of several nodes print nothing for
-    `silent_after` seconds.
-    """
+    """Choices for what a task does not set: the fields of schemas/settings.json."""
 
     image: str | None = None
-    defaults: str | None = None
+    defaults: str | None = None  # "skypilot" uses SkyPilot's default sizes and image
     backend: str | None = None
     queue: str | None = None
+    # A SkyPilot priority or range such as `500..1000`, and a PriorityClass.
     priority_classes: Mapping[str, str] = {}
+    # Directories of cluster nodes that tasks may mount, with those below.
     host_paths: Sequence[str] = ()
+    # "image" runs tasks without a workdir in that of the image.
     start_directory: str = "sky_workdir"
-    volume_group: int | bool = 1000
+    volume_group: int | bool = 1000  # the group that may write to volumes; False sets none
+    # How ports of tasks are exposed, and the annotations of their Services.
     ports: Mapping[str, Any] = {}
-    ingress: Mapping[str, str] = {}
-    stores: Mapping[str, Mapping[str, Any]] = {}
-    default_store: str | None = None
-    bucket_mode: str = "mount"
+    ingress: Mapping[str, str] = {}  # `class` and `domain` of services with TLS
+    stores: Mapping[str, Mapping[str, Any]] = {}  # the access to each bucket store
+    default_store: str | None = None  # of buckets that are given by name only
+    bucket_mode: str = "mount"  # "copy" or "sync" does so with buckets that would be mounted
     fetch_image: str = DEFAULT_FETCHER
-    fetch_program: str = "rclone"
+    fetch_program: str = "rclone"  # of the `fetch_image`
     max_files: int = 200_000
     max_gib: int = 4
-    requests_per_second: float | None = None
+    requests_per_second: float | None = None  # to the API server
+    # Contexts of Kueue's worker clusters, named as the MultiKueueClusters.
     multikueue: Sequence[str] = ()
     refuse: Sequence[str] = ()
+    # Volcano queues, and the policies of fair share.
     fair_share: Mapping[str, Mapping[str, Any]] = {}
-    ray_graphs: Mapping[str, Any] = {}
-    notify: str | None = None
-    history: int = 0
-    prometheus: str | None = None
+    ray_graphs: Mapping[str, Any] = {}  # `trusted_hosts` of the ray controller
+    notify: str | None = None  # URL that the tasks controller tells of finished tasks
+    history: int = 0  # how many finished tasks it keeps per namespace
+    prometheus: str | None = None  # URL that the server asks what tasks have used
+    # Seconds without output of running tasks of several nodes, which `list` names.
     silent_after: int = 600
+    # The limits `for` and `idle` of development pods, in seconds.
     dev: Mapping[str, int | None] = {}
-    gang: str | bool = "auto"
+    gang: str | bool = "auto"  # False is how YAML reads `off`
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
