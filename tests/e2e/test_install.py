@@ -51,14 +51,23 @@ def test_wheel_in_empty_environment_runs_task(version: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
 def test_install_lines_put_only_the_plugin_on_path(page: str, tmp_path: Path) -> None:
-    program = install(Path(sys.executable), tmp_path)
-    (tmp_path / ".kubectl-sky").symlink_to(program.parent.parent)
     text = (wheel.ROOT / page).read_text()
-    start = text.index("mkdir -p ~/.local/bin")
+    start = text.index("python3 -m venv ~/.kubectl-sky")
     lines = text[start : text.index("```", start)]
-    environment = {"HOME": str(tmp_path), "PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+    of_pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    environment = {
+        **of_pip,
+        "HOME": str(tmp_path),
+        "LC_ALL": "C.UTF-8",
+        "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
+        "PIP_CACHE_DIR": str(cache.HOME / ".cache" / "pip"),
+        "PIP_NO_COMPILE": "1",
+    }
 
-    subprocess.run(["sh", "-euc", lines], env=environment, check=True)
+    done = subprocess.run(
+        ["sh", "-euc", lines], cwd=wheel.ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
     folder = tmp_path / ".local" / "bin"
     assert {path.name for path in folder.iterdir()} == {"kubectl-sky", "kubectl_complete-sky"}
