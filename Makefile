@@ -62,7 +62,7 @@ _lint:
 	$(BIN)/python .ci/packed.py
 	$(BIN)/shellcheck --norc --shell sh --exclude $(SHARED) runtime/*.sh
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py .ci/packed.py .ci/part.py .ci/release_notes.py .ci/requirements.py docs/pages.py
+	$(BIN)/mypy .ci/*.py docs/pages.py
 	$(BIN)/lint-imports
 	for package in $(PACKAGES); do (cd $$package && ../../$(BIN)/lint-imports) || exit; done
 

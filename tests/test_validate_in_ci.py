@@ -18,70 +18,75 @@ GOOD = "run: echo hello\n"
 WRONG = "rnu: echo hello\n"
 WARNED = "resources: {infra: aws}\nrun: echo hello\n"
 Done = subprocess.CompletedProcess[str]
-
-pytestmark = [pytest.mark.tools, pytest.mark.timeout(600)]  # pip installs the project
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a runner that has Python on PATH, and pip's cache of this machine."""
-    return {
-        **os.environ,
-        "HOME": str(cache.HOME),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PIP_NO_COMPILE": "1",  # half of the time
-        "RUNNER_TEMP": str(tmp_path_factory.mktemp("runner")),
-        "ACTION_PATH": str(ROOT),
-    }
+# pip's cache of this machine; without compiled files, half of the time.
+PIP = {"HOME": str(cache.HOME), "PIP_NO_COMPILE": "1"}
 
 
 class Action:
     """The steps of action.yml after setup-python, as a runner executes them."""
 
-    def __init__(self, environment: dict[str, str], folder: Path) -> None:
-        self._environment = environment
-        done = self._run(STEPS[1], folder)
-        assert done.returncode == 0, done.stderr
+    def __init__(self, temporary: Path) -> None:
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "RUNNER_TEMP": str(temporary),
+            "ACTION_PATH": str(ROOT),
+        }
 
     def __call__(self, folder: Path, files: str = "**/*.sky.yaml", strict: str = "false") -> Done:
         """Validate the files of a checkout."""
-        return self._run(STEPS[2], folder, FILES=files, STRICT=strict)
+        return self.run(STEPS[2], folder, FILES=files, STRICT=strict)
 
-    def _run(self, step: dict[str, Any], folder: Path, **inputs: str) -> Done:
-        assert {name for name in step["env"] if name not in self._environment} == set(inputs)
-        shell = {"bash": ["bash", "-e"], "python": ["python"]}[step["shell"]]
-        script = Path(self._environment["RUNNER_TEMP"], "script")
-        script.write_text(step["run"])
+    def run(self, step: dict[str, Any], folder: Path, **inputs: str) -> Done:
+        assert step["shell"] == "bash"
+        assert set(step["env"]) == {"ACTION_PATH", *inputs}
         return subprocess.run(
-            [*shell, script],
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=folder,
-            env=self._environment | inputs,
+            env=self.environment | inputs,
             capture_output=True,
             text=True,
             check=False,
         )
 
 
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def action(tmp_path_factory: pytest.TempPathFactory) -> Action:
+    """The Action with the packages of this environment instead of those that it installs."""
+    return Action(tmp_path_factory.mktemp("runner"))
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
     """A checkout whose modules have the names of those that the steps import."""
-    folder = tmp_path_factory.mktemp("hostile")
-    for name in ("pip", "kubectl_sky", "click", "yaml", "json", "subprocess"):
-        (folder / f"{name}.py").write_text("open(__file__ + '.ran', 'w')\nraise SystemExit(0)\n")
-    (folder / "wrong.sky.yaml").write_text(WRONG)
-    return folder
+    for name in ("pip", "kubectl_sky", "click", "yaml", "json", "fnmatch", "subprocess"):
+        module = tmp_path / f"{name}.py"
+        module.write_text("open(__file__ + '.ran', 'w')\nraise SystemExit(0)\n")
+    (tmp_path / "wrong.sky.yaml").write_text(WRONG)
+    return tmp_path
 
 
-@pytest.fixture(scope="module")
-def action(environment: dict[str, str], hostile: Path) -> Action:
-    return Action(environment, hostile)
+@pytest.mark.tools
+@pytest.mark.timeout(600)
+def test_action_in_hostile_checkout_installs_packages_and_runs_no_module_of_it(
+    action: Action, hostile: Path
+) -> None:
+    action.environment |= PIP
+    done = action.run(STEPS[1], hostile)
+    assert done.returncode == 0, done.stderr
+    assert Path(action.environment["RUNNER_TEMP"], "kubectl-sky", "click").is_dir()
 
-
-def test_action_in_hostile_checkout_runs_none_of_its_modules(action: Action, hostile: Path) -> None:
     done = action(hostile)
     assert not list(hostile.glob("*.ran"))
     assert done.returncode == 2
     assert "wrong.sky.yaml:1:1: rnu:" in done.stdout + done.stderr
+
+
+def test_action_in_hostile_checkout_runs_no_module_of_it(action: Action, hostile: Path) -> None:
+    done = action(hostile)
+    assert not list(hostile.glob("*.ran"))
+    assert done.returncode == 2
+    assert "wrong.sky.yaml:1:1: rnu:" in done.stdout
 
 
 def test_action_validates_matching_files_only(action: Action, tmp_path: Path) -> None:
@@ -223,9 +228,9 @@ def test_action_passes_file_named_as_flag(action: Action, tmp_path: Path) -> Non
     assert action(tmp_path).returncode == 2
 
 
-def test_pre_commit_hook_checks_task_files_only(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+@pytest.mark.tools
+@pytest.mark.timeout(600)
+def test_pre_commit_hook_checks_task_files_only(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
 
@@ -241,7 +246,7 @@ def test_pre_commit_hook_checks_task_files_only(
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env=environment | {"PRE_COMMIT_HOME": str(tmp_path / ".git" / "pre-commit")},
+        env=os.environ | PIP | {"PRE_COMMIT_HOME": str(tmp_path / ".git" / "pre-commit")},
         capture_output=True,
         text=True,
         check=False,
