@@ -48,7 +48,8 @@ def _room(parts: tuple[str, ...]) -> Room:
     package = parts[0]
     if package in _FLAT:
         return (package, package.removeprefix("kubectl_sky_"))
-    return (package, parts[1] if len(parts) > 1 else "__init__")
+    folder = parts[1] if len(parts) > 1 else "__init__"
+    return (package, folder)
 
 
 def _find_imports(text: str) -> Iterator[Room]:
