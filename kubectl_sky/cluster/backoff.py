@@ -34,6 +34,7 @@ class Backoff:
     def __init__(
         self, stop: Event, seconds: float | None = None, since: float | None = None
     ) -> None:
+        self.began_at = monotonic()
         self._stop = stop
         self._seconds = TIMEOUT_SECONDS if seconds is None else seconds
         self._failing_since = since
@@ -82,8 +83,10 @@ class Outage:
     """Whether requests of a session wait for the API server. Thread-safe.
 
     They wait only if it has answered before. When one of them gives up, so do the others, and later
-    ones, until it answers again.
+    ones, until it answers again. Those that had begun before Ctrl-C never wait again.
     """
+
+    _interrupted_at: ClassVar[float] = 0.0  # monotonic time of the last Ctrl-C
 
     _all: ClassVar[WeakSet["Outage"]] = WeakSet()
 
@@ -106,7 +109,7 @@ class Outage:
 
     def wait_or_raise(self, retries: Backoff, error: Unreachable) -> None:
         """Wait before the next attempt, and say so once; raise the error after the timeout."""
-        if self.given_up.is_set():
+        if self._is_over(retries):
             raise error
 
         try:
@@ -119,11 +122,16 @@ class Outage:
             self._noted = True
             _log.warning("waiting for the API server: %s", error.what.rpartition(": ")[2])
         retries.pause()
-        if self.given_up.is_set():
+        if self._is_over(retries):
             raise error
+
+    def _is_over(self, retries: Backoff) -> bool:
+        """Whether a request waits no more: others may have been answered since Ctrl-C."""
+        return self.given_up.is_set() or retries.began_at < Outage._interrupted_at
 
     @classmethod
     def interrupt(cls) -> None:
         """After Ctrl-C: let no request wait for a server that is away."""
+        Outage._interrupted_at = monotonic()
         for outage in list(cls._all):
             outage.given_up.set()

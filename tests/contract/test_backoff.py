@@ -5,7 +5,7 @@ from threading import Event
 import pytest
 
 from kubectl_sky.cluster import backoff
-from kubectl_sky.cluster.backoff import Backoff
+from kubectl_sky.cluster.backoff import Backoff, Outage
 from kubectl_sky.errors import Unreachable
 
 LOST = Unreachable("lost the connection")
@@ -59,3 +59,16 @@ def test_backoff_short_connection_does_not_reset_timeout(retries: Backoff, clock
     clock.now += 1
     with pytest.raises(Unreachable):
         retries.wait_or_raise(LOST)
+
+
+def test_request_from_before_ctrl_c_never_waits_again() -> None:
+    """An answer to another request, such as a conflict, ends the outage for later ones only."""
+    outage = Outage()
+    outage.end()
+    begun = Backoff(outage.given_up, 60.0)
+    Outage.interrupt()
+    outage.end()
+    error = Unreachable("away")
+    with pytest.raises(Unreachable):
+        outage.wait_or_raise(begun, error)
+    outage.wait_or_raise(Backoff(outage.given_up, 60.0), error)
