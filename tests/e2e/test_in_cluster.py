@@ -18,7 +18,7 @@ from tests.cluster import images, policies
 from tests.cluster.target import Cluster
 from tests.e2e.command import PROGRAM, ROOT, Command, InProcess
 from tests.e2e.support import pod_of
-from tests.e2e.test_server_install import built
+from tests.e2e.test_server_install import DEPLOY, built
 from tests.polling import eventually
 from tests.ports import free_port
 from tests.wheel import build
@@ -332,7 +332,8 @@ class Pod(NamedTuple):
 
 def policies_of_team(kubectl: Command, folder: Path, namespace: str, monitoring: str) -> str:
     """Return the policies of the example overlay, with OIDC and metrics."""
-    overlay = Path(shutil.copytree(ROOT / "deploy", folder / "deploy")) / "overlays" / "example"
+    deploy = shutil.copytree(DEPLOY, folder / "deploy")
+    overlay = Path(deploy) / "overlays" / "example"
     ports = kubectl.json("get", "endpointslices", "-n", "default", "kubernetes")["ports"]
     changes = {
         "values.yaml": ("monitoring", monitoring),

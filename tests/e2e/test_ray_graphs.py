@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.words import assets
+from kubectl_sky_server.assets import TEMPLATES
 from server_tests.ray.graphs import make_bytes
 from server_tests.ray.source import GraphSource, serving
 from tests.cluster import cache
@@ -35,7 +35,7 @@ def alone() -> Iterator[None]:
 @pytest.fixture
 def graphs(kubectl: Command, alone: None) -> Iterator[None]:
     """The CRD of RayServeGraphs."""
-    with crds_applied(kubectl, assets.folder("templates") / "ray" / "rayservegraph-crd.yaml.j2"):
+    with crds_applied(kubectl, TEMPLATES / "ray" / "rayservegraph-crd.yaml.j2"):
         yield
 
 

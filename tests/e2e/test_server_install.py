@@ -9,13 +9,14 @@ import yaml
 
 from tests.e2e.command import ROOT, Command
 
+DEPLOY = ROOT / "packages" / "server" / "deploy"
 VALUES = "host-name: sky.example.com", "host-name: ai.example.org"
 
 
 @pytest.fixture
 def deploy(tmp_path: Path) -> Path:
     """A copy of deploy/."""
-    return Path(shutil.copytree(ROOT / "deploy", tmp_path / "deploy"))
+    return Path(shutil.copytree(DEPLOY, tmp_path / "deploy"))
 
 
 def built(kubectl: Command, folder: Path) -> dict[tuple[str, str], Any]:

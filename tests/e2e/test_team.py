@@ -32,6 +32,7 @@ pytestmark = [
 image = test_in_cluster.image
 PAGE = (ROOT / "docs" / "administrators.md").read_text()
 HOST = "sky.example.com"
+DEPLOY = "packages/server/deploy"
 LOG = logging.getLogger(__name__)
 HELLO = """\
 name: hello
@@ -63,7 +64,7 @@ def change_values(overlay: Path, image: str, port: str) -> None:
 def test_team_documented_commands_lead_to_first_task_of_user(
     environment: dict[str, str], kubectl: Command, image: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
+    shutil.copytree(ROOT / DEPLOY, tmp_path / DEPLOY)
     shell = Command(("sh", "-euc"), environment, tmp_path)
     jsonpath = "jsonpath={.ports[0].port}"
     port = kubectl("get", "endpointslice", "kubernetes", "-n", "default", "-o", jsonpath).stdout
@@ -75,7 +76,7 @@ def test_team_documented_commands_lead_to_first_task_of_user(
             assert done.returncode == 0 and "arning" not in done.stderr, (command, done.stderr)
             LOG.info("%5.1f s: %s", time.monotonic() - started, command)
             if command.startswith("cp "):
-                change_values(tmp_path / "deploy" / "overlays" / "team", image, port)
+                change_values(tmp_path / DEPLOY / "overlays" / "team", image, port)
             if "controllers status" in command:
                 assert "2/2" in done.stdout
         in_namespace = Command(
