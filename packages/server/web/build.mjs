@@ -3,7 +3,7 @@
 // The manifest records hashes of the sources and of the files that were built from them, so that a
 // test without Node can tell whether the committed bundle is current.
 import { createHash } from "node:crypto";
-import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -16,7 +16,7 @@ async function files(folder) {
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join("/"))
-    .filter((path) => !path.startsWith("node_modules/"))
+    .filter((path) => !/^(node_modules|tests)\//.test(path))
     .sort();
 }
 
@@ -24,7 +24,8 @@ async function hashes(folder, skipped = []) {
   const result = {};
   for (const path of await files(folder)) {
     if (!skipped.includes(path)) {
-      result[path] = createHash("sha256").update(await readFile(join(folder, path))).digest("hex");
+      const content = await readFile(join(folder, path));
+      result[path] = createHash("sha256").update(content).digest("hex");
     }
   }
   return result;
@@ -32,9 +33,7 @@ async function hashes(folder, skipped = []) {
 
 // The packages whose code is in the bundle, by the inputs that esbuild reports.
 function bundledPackages(metafile) {
-  const names = Object.keys(metafile.inputs).map(
-    (input) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(input)?.[1],
-  );
+  const names = Object.keys(metafile.inputs).map((input) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(input)?.[1]);
   return [...new Set(names.filter(Boolean))].sort();
 }
 
@@ -70,14 +69,14 @@ const result = await build({
 });
 
 const built = Object.keys(result.metafile.outputs).map((path) => basename(path));
-const page = (await readFile(join(web, "src", "index.html"), "utf8"))
-  .replace("app.js", built.find((name) => /^app-.*\.js$/.test(name)))
-  .replace("app.css", built.find((name) => /^app-.*\.css$/.test(name)));
-await writeFile(join(target, "index.html"), page);
+const script = built.find((name) => /^app-.*\.js$/.test(name));
+const style = built.find((name) => /^app-.*\.css$/.test(name));
+const page = await readFile(join(web, "src", "index.html"), "utf8");
+await writeFile(join(target, "index.html"), page.replace("app.js", script).replace("app.css", style));
 await writeFile(join(target, "favicon.svg"), await readFile(join(web, "src", "favicon.svg")));
 await writeFile(join(target, "THIRD-PARTY.txt"), await licences(bundledPackages(result.metafile)));
 const manifest = { sources: await hashes(web), files: await hashes(target, ["manifest.json"]) };
-await writeFile(join(target, "manifest.json"), JSON.stringify(manifest, null, 1) + "\n");
+await writeFile(join(target, "manifest.json"), `${JSON.stringify(manifest, null, 1)}\n`);
 for (const [path, output] of Object.entries(result.metafile.outputs)) {
   console.log(`${basename(path)}  ${Math.ceil(output.bytes / 1024)} kB`);
 }

@@ -21,13 +21,13 @@ MANIFEST = json.loads((STATIC / "manifest.json").read_text())
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file, without what npm installs and the manifest itself."""
+    """Return the SHA-256 of each file, without npm's packages, tests and the manifest itself."""
     paths = (path for path in folder.rglob("*") if path.is_file())
     names = {path.relative_to(folder).as_posix(): path for path in paths}
     return {
         name: hashlib.sha256(path.read_bytes()).hexdigest()
         for name, path in names.items()
-        if not name.startswith("node_modules/") and name != "manifest.json"
+        if not name.startswith(("node_modules/", "tests/")) and name != "manifest.json"
     }
 
 

@@ -3,8 +3,23 @@
 import type * as models from "./models";
 import type { Problem } from "./models";
 
-export type { ClusterEvent, Finding, GpuHoursList, NodeUsage, Problem, Quota, Timeline, Usage, UsageHistory, Volume } from "./models";
-export type { Diagnosis as Verdict, AcceleratorNode, Queue, Service, WhoAmI as Whoami } from "./models";
+export type {
+  AcceleratorNode,
+  ClusterEvent,
+  Diagnosis as Verdict,
+  Finding,
+  GpuHoursList,
+  NodeUsage,
+  Problem,
+  Queue,
+  Quota,
+  Service,
+  Timeline,
+  Usage,
+  UsageHistory,
+  Volume,
+  WhoAmI as Whoami,
+} from "./models";
 
 export type State = "pending" | "running" | "completed" | "failed";
 export type Node = models.Node & { state: State };
@@ -45,10 +60,10 @@ export function nameStreams(): void {
 // Log out: of oauth2-proxy first, so that the other tabs, whose streams end, do not get in again.
 export async function logOut(): Promise<void> {
   const proxied = behindProxy();
-  const left = proxied && (await fetch("/oauth2/sign_out", { redirect: "manual" }).catch(() => null));
+  const left = proxied ? await fetch("/oauth2/sign_out", { redirect: "manual" }).catch(() => null) : null;
   await post("/logout").catch(() => {});
   if (!proxied) setSession(null);
-  else if (!left || left.type !== "opaqueredirect") location.assign("/oauth2/sign_out"); // and see why
+  else if (left?.type !== "opaqueredirect") location.assign("/oauth2/sign_out"); // and see why
 }
 
 export function sessionHeaders(): Record<string, string> {

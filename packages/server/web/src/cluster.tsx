@@ -1,6 +1,6 @@
 // The cluster's GPUs, the GPU-hours of tasks, and Kueue's queues, as bars.
 import { useState } from "preact/hooks";
-import type { GpuHoursList, AcceleratorNode, ClusterEvent, Queue, Quota } from "./api";
+import type { AcceleratorNode, ClusterEvent, GpuHoursList, Queue, Quota } from "./api";
 import { age, bytes, plural, quantity } from "./format";
 import { AllUsers, Bar, Empty, ErrorNote, Title, usePolled } from "./parts";
 import { EventTable } from "./task";
@@ -8,7 +8,9 @@ import { EventTable } from "./task";
 export function ClusterPage() {
   return (
     <>
-      <div class="heading"><Title text="GPUs and queues" /></div>
+      <div class="heading">
+        <Title text="GPUs and queues" />
+      </div>
       <Gpus />
       <GpuHours />
       <Queues />
@@ -32,8 +34,15 @@ function Quotas() {
               const text = `${amount(resource, used)}/${amount(resource, hard)}`;
               return (
                 <li key={`${quota}/${resource}`}>
-                  <span class="bar-name">{resource}<span class="sub">{quota}</span></span>
-                  <Bar used={quantity(used) ?? 0} total={quantity(hard) ?? 0} label={`${resource} of ${quota}: ${text.replace("/", " of ")} used`} />
+                  <span class="bar-name">
+                    {resource}
+                    <span class="sub">{quota}</span>
+                  </span>
+                  <Bar
+                    used={quantity(used) ?? 0}
+                    total={quantity(hard) ?? 0}
+                    label={`${resource} of ${quota}: ${text.replace("/", " of ")} used`}
+                  />
                   <span class="number">{text}</span>
                 </li>
               );
@@ -62,9 +71,15 @@ function Gpus() {
     <section aria-labelledby="gpus">
       <h2 id="gpus">GPUs</h2>
       {error ? <ErrorNote error={error} quiet /> : null}
-      {result && !machines.length && <Empty title="No GPUs"><p>No cluster node has accelerators.</p></Empty>}
+      {result && !machines.length && (
+        <Empty title="No GPUs">
+          <p>No cluster node has accelerators.</p>
+        </Empty>
+      )}
       <div class="grid">
-        {[...kinds].map(([kind, group]) => <Kind key={kind} kind={kind} machines={group} />)}
+        {[...kinds].map(([kind, group]) => (
+          <Kind key={kind} kind={kind} machines={group} />
+        ))}
       </div>
     </section>
   );
@@ -89,23 +104,37 @@ function Kind({ kind, machines }: { kind: string; machines: AcceleratorNode[] })
       <ul class="bars" aria-label={`${plural(machines.length, "cluster node")} with ${kind}`}>
         {machines.map((machine) => (
           <li key={machine.node}>
-            <span class="bar-name">{machine.node}{!machine.ready && <span class="tag">not ready</span>}</span>
-            {machine.used === null
-              ? <span class="muted">{machine.total}</span>
-              : (
-                <>
-                  <Bar used={machine.used} total={machine.total} label={`${machine.node}: ${machine.used} of ${machine.total} used`} />
-                  <span class="number">{machine.used}/{machine.total}</span>
-                </>
-              )}
+            <span class="bar-name">
+              {machine.node}
+              {!machine.ready && <span class="tag">not ready</span>}
+            </span>
+            {machine.used === null ? (
+              <span class="muted">{machine.total}</span>
+            ) : (
+              <>
+                <Bar
+                  used={machine.used}
+                  total={machine.total}
+                  label={`${machine.node}: ${machine.used} of ${machine.total} used`}
+                />
+                <span class="number">
+                  {machine.used}/{machine.total}
+                </span>
+              </>
+            )}
           </li>
         ))}
       </ul>
       {users.size > 0 && (
         <dl class="users">
-          {[...users].sort((a, b) => b[1] - a[1]).map(([user, count]) => (
-            <div key={user}><dt>{user}</dt><dd>{count}</dd></div>
-          ))}
+          {[...users]
+            .sort((a, b) => b[1] - a[1])
+            .map(([user, count]) => (
+              <div key={user}>
+                <dt>{user}</dt>
+                <dd>{count}</dd>
+              </div>
+            ))}
         </dl>
       )}
     </article>
@@ -120,9 +149,15 @@ function Queues() {
       <h2 id="queues">Queues</h2>
       {error ? <ErrorNote error={error} quiet /> : null}
       {result && !queues.length && (
-        <Empty title="No queues in the namespace"><p>With Kueue installed, a cluster admin can create a LocalQueue.</p></Empty>
+        <Empty title="No queues in the namespace">
+          <p>With Kueue installed, a cluster admin can create a LocalQueue.</p>
+        </Empty>
       )}
-      <div class="grid">{queues.map((queue) => <QueueCard key={`${queue.namespace}/${queue.name}`} queue={queue} />)}</div>
+      <div class="grid">
+        {queues.map((queue) => (
+          <QueueCard key={`${queue.namespace}/${queue.name}`} queue={queue} />
+        ))}
+      </div>
     </section>
   );
 }
@@ -132,7 +167,9 @@ function QueueCard({ queue }: { queue: Queue }) {
     <article class="card" aria-label={queue.name}>
       <div class="card-head">
         <h3>{queue.name}</h3>
-        <span class="number">{queue.admitted} admitted, {queue.pending} pending</span>
+        <span class="number">
+          {queue.admitted} admitted, {queue.pending} pending
+        </span>
       </div>
       <p class="muted">ClusterQueue {queue.cluster_queue}</p>
       {queue.stopped && <p class="note">{queue.stopped}</p>}
@@ -144,9 +181,14 @@ function QueueCard({ queue }: { queue: Queue }) {
           const label = `${share.resource} of ${share.flavor}: ${format(share.used_by_all ?? share.used)} of ${format(share.quota)} used`;
           return (
             <li key={`${share.flavor}/${share.resource}`}>
-              <span class="bar-name">{share.resource}<span class="sub">{share.flavor}</span></span>
+              <span class="bar-name">
+                {share.resource}
+                <span class="sub">{share.flavor}</span>
+              </span>
               {quota === null ? <span /> : <Bar used={used} total={quota} label={label} />}
-              <span class="number">{format(share.used_by_all ?? share.used)}/{format(share.quota)}</span>
+              <span class="number">
+                {format(share.used_by_all ?? share.used)}/{format(share.quota)}
+              </span>
             </li>
           );
         })}
@@ -181,12 +223,17 @@ function GpuHours() {
         <label class="field">
           Last
           <select value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>
-            {DAYS.map((count) => <option key={count} value={count}>{plural(count, "day")}</option>)}
+            {DAYS.map((count) => (
+              <option key={count} value={count}>
+                {plural(count, "day")}
+              </option>
+            ))}
           </select>
         </label>
         <AllUsers checked={allUsers} onChange={setAllUsers} />
         <span class="muted">
-          Deleted tasks are not counted.{inexact > 0 && ` Not exact: ${plural(inexact, "task")} with deleted pods or Jobs.`}
+          Deleted tasks are not counted.
+          {inexact > 0 && ` Not exact: ${plural(inexact, "task")} with deleted pods or Jobs.`}
         </span>
       </div>
       {error ? <ErrorNote error={error} quiet /> : null}
@@ -205,7 +252,9 @@ function HoursCard({ title, usage }: { title: string; usage: GpuHoursList }) {
     <article class="card" aria-label={`GPU-hours ${title}`}>
       <div class="card-head">
         <h3>{title}</h3>
-        <span class="number">{hours(total)} of {plural(total.tasks, "task")}</span>
+        <span class="number">
+          {hours(total)} of {plural(total.tasks, "task")}
+        </span>
       </div>
       {rows.length > 0 && (
         <ul class="bars">
@@ -213,7 +262,9 @@ function HoursCard({ title, usage }: { title: string; usage: GpuHoursList }) {
             <li key={row.key}>
               <span class="bar-name">{row.key}</span>
               <Bar used={row.gpu_hours} total={most} label={`${row.key}: ${hours(row)}`} plain />
-              <span class="number" title={hours(row)}>{row.gpu_hours.toFixed(1)}</span>
+              <span class="number" title={hours(row)}>
+                {row.gpu_hours.toFixed(1)}
+              </span>
             </li>
           ))}
         </ul>
@@ -229,5 +280,7 @@ function hours({ gpu_hours: count }: GpuHoursList["total"]): string {
 function amount(resource: string, text: string | null): string {
   const value = quantity(text);
   if (value === null) return text || "?";
-  return /(^|\.)(memory|storage|ephemeral-storage)$/.test(resource) ? bytes(value) : String(Math.round(value * 100) / 100);
+  return /(^|\.)(memory|storage|ephemeral-storage)$/.test(resource)
+    ? bytes(value)
+    : String(Math.round(value * 100) / 100);
 }

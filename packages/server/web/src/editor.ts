@@ -6,7 +6,7 @@ import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } 
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { linter, lintGutter, lintKeymap, type Diagnostic } from "@codemirror/lint";
+import { type Diagnostic, linter, lintGutter, lintKeymap } from "@codemirror/lint";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
@@ -70,7 +70,12 @@ export interface Editor {
 export function createEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   let schema: ReturnType<typeof completer> | null = null;
-  SchemaFiles.load().then((files) => { schema = completer(files); }, () => {});
+  SchemaFiles.load().then(
+    (files) => {
+      schema = completer(files);
+    },
+    () => {},
+  );
   const view = new EditorView({
     parent: root,
     root,
@@ -91,12 +96,29 @@ export function createEditor(host: HTMLElement, options: EditorOptions): Editor 
         syntaxHighlighting(COLORS),
         autocompletion({ override: [(context) => schema?.(context) ?? null], icons: false }),
         lintGutter(),
-        linter((state) => options.validate(state.state.doc.toString()).then((problems) => problems.map((problem) => diagnostic(state.state, problem))), {
-          delay: VALIDATE_AFTER,
-        }),
+        linter(
+          (state) =>
+            options
+              .validate(state.state.doc.toString())
+              .then((problems) => problems.map((problem) => diagnostic(state.state, problem))),
+          {
+            delay: VALIDATE_AFTER,
+          },
+        ),
         // Escape, then Tab leaves the editor.
-        keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...searchKeymap, ...historyKeymap, ...defaultKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ "aria-label": options.label, "aria-description": "Press Escape, then Tab to leave the editor" }),
+        keymap.of([
+          ...closeBracketsKeymap,
+          ...completionKeymap,
+          ...lintKeymap,
+          ...searchKeymap,
+          ...historyKeymap,
+          ...defaultKeymap,
+          indentWithTab,
+        ]),
+        EditorView.contentAttributes.of({
+          "aria-label": options.label,
+          "aria-description": "Press Escape, then Tab to leave the editor",
+        }),
         EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
         THEME,
       ],
@@ -119,7 +141,13 @@ function diagnostic(state: EditorState, problem: Problem): Diagnostic {
   const line = state.doc.line(Math.min(Math.max(problem.line, 1), state.doc.lines));
   const from = Math.min(line.from + Math.max(problem.column - 1, 0), line.to);
   const word = /^[^\s:]+/.exec(state.sliceDoc(from, line.to))?.[0].length ?? 0;
-  const message = [problem.path && `${problem.path}: `, problem.message, problem.hint && `; ${problem.hint}`].filter(Boolean).join("");
-  return { from, to: Math.max(from + word, Math.min(from + 1, line.to)), severity: problem.severity === "warning" ? "warning" : "error", message };
+  const message = [problem.path && `${problem.path}: `, problem.message, problem.hint && `; ${problem.hint}`]
+    .filter(Boolean)
+    .join("");
+  return {
+    from,
+    to: Math.max(from + word, Math.min(from + 1, line.to)),
+    severity: problem.severity === "warning" ? "warning" : "error",
+    message,
+  };
 }
-

@@ -33,7 +33,9 @@ export function duration(start: string | null | undefined, end: string | null | 
 
 export function localTime(time: string | null | undefined): string {
   const date = new Date(time ?? "");
-  return Number.isNaN(date.getTime()) ? "" : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return Number.isNaN(date.getTime())
+    ? ""
+    : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
 export function bytes(amount: number): string {
@@ -48,8 +50,22 @@ export function bytes(amount: number): string {
 }
 
 const FACTORS: Record<string, number> = {
-  "": 1, n: 1e-9, u: 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18,
-  Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60,
+  "": 1,
+  n: 1e-9,
+  u: 1e-6,
+  m: 1e-3,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
+  E: 1e18,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  Ei: 2 ** 60,
 };
 
 // The number of a Kubernetes quantity such as 500m or 16Gi; null if it is none.
@@ -72,8 +88,10 @@ export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+// biome-ignore-start lint/suspicious/noControlCharactersInRegex: they are what is removed
 const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
 const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+// biome-ignore-end lint/suspicious/noControlCharactersInRegex: see above
 const BIDI = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 export const LONGEST_LINE = 5_000;
 

@@ -20,15 +20,27 @@ export function Graph({ pipeline, scope }: { pipeline: Pipeline; scope: TaskScop
   const stages = pipeline.tasks as Task[];
   const columns = Math.max(1, Math.min(stages.length, Math.floor((width + GAP) / (WIDTH + GAP))));
   const rows = Math.ceil(stages.length / columns);
-  const at = (index: number) => ({ x: (index % columns) * (WIDTH + GAP), y: Math.floor(index / columns) * (HEIGHT + GAP) });
+  const at = (index: number) => ({
+    x: (index % columns) * (WIDTH + GAP),
+    y: Math.floor(index / columns) * (HEIGHT + GAP),
+  });
   return (
     <div class="card graph" ref={element}>
-      <svg width={columns * (WIDTH + GAP) - GAP} height={rows * (HEIGHT + GAP) - GAP} role="group" aria-label="Graph of the stages">
-        <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z" /></marker>
+      <svg
+        width={columns * (WIDTH + GAP) - GAP}
+        height={rows * (HEIGHT + GAP) - GAP}
+        role="group"
+        aria-label="Graph of the stages"
+      >
+        <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+          <path d="M0 0 8 4 0 8z" />
+        </marker>
         {stages.slice(1).map((stage, index) => (
           <path key={stage.task_id} class="arrow" d={arrow(at(index), at(index + 1))} marker-end="url(#arrow)" />
         ))}
-        {stages.map((stage, index) => <Stage key={stage.task_id} stage={stage} scope={scope} {...at(index)} />)}
+        {stages.map((stage, index) => (
+          <Stage key={stage.task_id} stage={stage} scope={scope} {...at(index)} />
+        ))}
       </svg>
     </div>
   );
@@ -49,11 +61,20 @@ function Stage({ stage, scope, x, y }: Point & { stage: Task; scope: TaskScope }
   const name = `${stage.metadata.stage}. ${stage.name}`;
   const time = took(stage);
   return (
-    <a href={href("tasks", [stage.task_id], scope)} class={`stage ${stage.status}`} aria-label={`${name}: ${stage.status}${time && `, ${time}`}`}>
+    <a
+      href={href("tasks", [stage.task_id], scope)}
+      class={`stage ${stage.status}`}
+      aria-label={`${name}: ${stage.status}${time && `, ${time}`}`}
+    >
       <title>{[name, stage.metadata.note].filter(Boolean).join(": ")}</title>
       <rect x={x + 1} y={y + 1} width={WIDTH - 2} height={HEIGHT - 2} rx="10" />
-      <text x={x + 14} y={y + 26} class="stage-name">{name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name}</text>
-      <text x={x + 14} y={y + 46}>{stage.status}{time && ` · ${time}`}</text>
+      <text x={x + 14} y={y + 26} class="stage-name">
+        {name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name}
+      </text>
+      <text x={x + 14} y={y + 46}>
+        {stage.status}
+        {time && ` · ${time}`}
+      </text>
     </a>
   );
 }
@@ -63,6 +84,9 @@ function took({ metadata: { nodes = [] } }: Task): string {
   const start = nodes.flatMap(({ started_at: time }) => time ?? []).sort()[0];
   if (!start) return "";
   if (nodes.some(({ state, ended_at: end }) => !end && state !== "pending")) return age(start);
-  const end = nodes.flatMap(({ ended_at: time }) => time ?? []).sort().at(-1);
+  const end = nodes
+    .flatMap(({ ended_at: time }) => time ?? [])
+    .sort()
+    .at(-1);
   return end ? duration(start, end) : "";
 }

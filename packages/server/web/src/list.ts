@@ -23,7 +23,8 @@ export function applyEvent(list: TaskList | null, name: string, data: unknown): 
   }
   if (!list) return null;
   if (name === "task") list.tasks.set(keyOfTask(data as Task), data as Task);
-  if (name === "pipeline") list.pipelines.set(keyOf(data as Pipeline, (data as Pipeline).pipeline_id), data as Pipeline);
+  if (name === "pipeline")
+    list.pipelines.set(keyOf(data as Pipeline, (data as Pipeline).pipeline_id), data as Pipeline);
   if (name === "gone") {
     const { namespace, id } = data as { namespace: string; id: string };
     list.tasks.delete(`${namespace}/${id}`);
@@ -37,21 +38,32 @@ export const isFinished = ({ status }: Task) => status === "completed" || status
 // A filter is words: each is in the name, id, user, namespace, GPUs or image, or is KEY=VALUE or KEY!=VALUE of a label.
 export function matches(task: Task, text: string): boolean {
   const { namespace, image, resources, labels = {} } = task.metadata;
-  const value = [task.name, task.task_id, task.username, namespace, resources.accelerators, image].join(" ").toLowerCase();
-  return text.split(/[\s,]+/).filter(Boolean).every((word) => {
-    const [, key, not, wanted] = /^([^=!]+)(!?)==?(.*)$/.exec(word) ?? [];
-    return key ? (labels[key] === wanted) === !not : value.includes(word.toLowerCase());
-  });
+  const value = [task.name, task.task_id, task.username, namespace, resources.accelerators, image]
+    .join(" ")
+    .toLowerCase();
+  return text
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .every((word) => {
+      const [, key, not, wanted] = /^([^=!]+)(!?)==?(.*)$/.exec(word) ?? [];
+      return key ? (labels[key] === wanted) === !not : value.includes(word.toLowerCase());
+    });
 }
 
 // Spans of time in which a task has changed, in hours.
-export const SPANS: [hours: string, title: string][] = [["", "any time"], ["1", "last hour"], ["24", "last 24 h"], ["168", "last 7 days"]];
+export const SPANS: [hours: string, title: string][] = [
+  ["", "any time"],
+  ["1", "last hour"],
+  ["24", "last 24 h"],
+  ["168", "last 7 days"],
+];
 
 export function changedWithin(task: Task, hours: string): boolean {
   return !hours || Date.parse(task.updated_at) >= Date.now() - Number(hours) * 3_600_000;
 }
 
-const gpus = (task: Task) => Number(/:(\d+)/.exec(task.metadata.resources.accelerators ?? "")?.[1] ?? 0) * task.metadata.num_nodes;
+const gpus = (task: Task) =>
+  Number(/:(\d+)/.exec(task.metadata.resources.accelerators ?? "")?.[1] ?? 0) * task.metadata.num_nodes;
 
 const COLUMNS: Record<string, (task: Task) => string | number> = {
   name: (task) => `${task.metadata.pipeline_name ?? ""}/${task.name}`.toLowerCase(),
@@ -67,7 +79,9 @@ const COLUMNS: Record<string, (task: Task) => string | number> = {
 export function sorted(tasks: Iterable<Task>, column: string): Task[] {
   const value = COLUMNS[column.replace(/^-/, "")] ?? COLUMNS.age!;
   const sign = column.startsWith("-") ? -1 : 1;
-  const keyed = [...tasks].map((task) => [value(task), `${task.created_at} ${task.task_id} ${task.metadata.namespace}`, task] as const);
+  const keyed = [...tasks].map(
+    (task) => [value(task), `${task.created_at} ${task.task_id} ${task.metadata.namespace}`, task] as const,
+  );
   keyed.sort((one, other) => (one[0] < other[0] ? -sign : one[0] > other[0] ? sign : one[1] < other[1] ? 1 : -1));
   return keyed.map(([, , task]) => task);
 }

@@ -42,8 +42,12 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
         <div class="card">
           <Logo />
           <Title text="Logged out of kubectl sky" />
-          <p class="muted">Your identity provider may still know you: on a computer that you share, log out there, too.</p>
-          <a class="button primary wide" href={`/oauth2/start?rd=%2Fui%2F${place}`}>Log in</a>
+          <p class="muted">
+            Your identity provider may still know you: on a computer that you share, log out there, too.
+          </p>
+          <a class="button primary wide" href={`/oauth2/start?rd=%2Fui%2F${place}`}>
+            Log in
+          </a>
         </div>
       </main>
     );
@@ -65,11 +69,13 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
             onInput={(event) => setToken(event.currentTarget.value)}
           />
           <p class="muted" id="token-help">
-            For example, the output of <code>kubectl create token NAME</code>. The server keeps it in memory
-            until you log out, at most twelve hours, and uses it for every request: you see what the token may see.
+            For example, the output of <code>kubectl create token NAME</code>. The server keeps it in memory until you
+            log out, at most twelve hours, and uses it for every request: you see what the token may see.
           </p>
           {error ? <ErrorNote error={error} /> : null}
-          <button type="submit" class="primary wide" disabled={busy}>{busy ? "Logging in…" : "Log in"}</button>
+          <button type="submit" class="primary wide" disabled={busy}>
+            {busy ? "Logging in…" : "Log in"}
+          </button>
         </form>
       </div>
     </main>

@@ -1,7 +1,7 @@
 // The logs of a task or service: live, by rank, of any length. Only the visible lines are in the page.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, download, get, taskPath, url, type Service, type Task } from "./api";
-import { LogLines, split, type Line } from "./loglines";
+import { ApiError, download, get, type Service, type Task, taskPath, url } from "./api";
+import { type Line, LogLines, split } from "./loglines";
 import { Empty, ErrorNote, Title } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { follow, lostAs, mayRetry } from "./stream";
@@ -22,7 +22,9 @@ interface LogsProps {
 export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) {
   const [error, setError] = useState<Error | null>(null);
   const [note, setNote] = useState("");
-  const [status, setStatus] = useState<"connecting" | "live" | "reconnecting" | "disconnected" | "complete">("connecting");
+  const [status, setStatus] = useState<"connecting" | "live" | "reconnecting" | "disconnected" | "complete">(
+    "connecting",
+  );
   const [, setVersion] = useState(0);
   const [search, setSearch] = useState(first);
   const [only, setOnly] = useState(false);
@@ -38,9 +40,13 @@ export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) 
   const which = of === "tasks" ? { rank, by_node: byNode } : { replica: rank };
 
   useEffect(() => {
-    const read = of === "tasks"
-      ? get<Task>(taskPath(id), scope).then(({ name, metadata }) => ({ name, nodes: metadata.num_nodes }))
-      : get<{ services: Service[] }>("/services", scope).then(({ services }) => ({ name: id, nodes: services.find(({ name }) => name === id)?.pods.length ?? 1 }));
+    const read =
+      of === "tasks"
+        ? get<Task>(taskPath(id), scope).then(({ name, metadata }) => ({ name, nodes: metadata.num_nodes }))
+        : get<{ services: Service[] }>("/services", scope).then(({ services }) => ({
+            name: id,
+            nodes: services.find(({ name }) => name === id)?.pods.length ?? 1,
+          }));
     read.then(setAbout, () => {});
   }, [id, scope.namespace]);
 
@@ -92,7 +98,7 @@ export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) 
   const keys = (event: KeyboardEvent) => {
     if (event.key === "Enter") {
       event.preventDefault();
-      select(event.shiftKey || current < 0 && following ? -1 : 1);
+      select(event.shiftKey || (current < 0 && following) ? -1 : 1);
     } else if (event.key === "Escape") setSearch("");
   };
   const { name, nodes } = about;
@@ -105,55 +111,109 @@ export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) 
   return (
     <div class="logs">
       <nav aria-label="Breadcrumb" class="crumbs">
-        {of === "tasks" ? <><a href={href("tasks")}>Tasks</a> / <a href={href("tasks", [id], scope)}>{name}</a></> : <><a href={href("services")}>Services</a> / {name}</>}
+        {of === "tasks" ? (
+          <>
+            <a href={href("tasks")}>Tasks</a> / <a href={href("tasks", [id], scope)}>{name}</a>
+          </>
+        ) : (
+          <>
+            <a href={href("services")}>Services</a> / {name}
+          </>
+        )}
       </nav>
       <div class="heading">
         <Title text={`Logs of ${name}`}>Logs</Title>
         {status === "live" ? <Live interrupted={null} /> : <span class={`live ${status}`}>{status}</span>}
         <div class="heading-actions">
-          <button type="button" onClick={save}>Download</button>
+          <button type="button" onClick={save}>
+            Download
+          </button>
         </div>
       </div>
       <div class="toolbar" role="search">
         <label class="select">
           <span class="visually-hidden">{word === "node" ? "Node" : "Replica"}</span>
-          <select value={rank} onChange={(event) => go(of, [id, "logs"], { ...query, rank: event.currentTarget.value })}>
+          <select
+            value={rank}
+            onChange={(event) => go(of, [id, "logs"], { ...query, rank: event.currentTarget.value })}
+          >
             <option value="">All {word}s</option>
-            {Array.from({ length: nodes }, (_, index) => <option key={index} value={String(index)}>{word}-{index}</option>)}
+            {Array.from({ length: nodes }, (_, index) => (
+              <option key={index} value={String(index)}>
+                {word}-{index}
+              </option>
+            ))}
           </select>
         </label>
-        <input type="search" aria-label="Search in the logs" placeholder="Search" value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)} onKeyDown={keys} />
+        <input
+          type="search"
+          aria-label="Search in the logs"
+          placeholder="Search"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+          onKeyDown={keys}
+        />
         {of === "tasks" && nodes > 1 && !rank && (
           <label class="check">
-            <input type="checkbox" checked={byNode} onChange={() => go("tasks", [id, "logs"], { ...query, by_node: byNode ? undefined : "true" })} />By node
+            <input
+              type="checkbox"
+              checked={byNode}
+              onChange={() => go("tasks", [id, "logs"], { ...query, by_node: byNode ? undefined : "true" })}
+            />
+            By node
           </label>
         )}
         {search && (
           <span class="found">
             <span role="status" class="number">
-              {log.matches.length ? `${current < 0 ? "" : `${current + 1} of `}${log.matches.length.toLocaleString("en")}` : "no match"}
+              {log.matches.length
+                ? `${current < 0 ? "" : `${current + 1} of `}${log.matches.length.toLocaleString("en")}`
+                : "no match"}
             </span>
-            <button type="button" class="small" aria-label="Previous match" onClick={() => select(-1)}>↑</button>
-            <button type="button" class="small" aria-label="Next match" onClick={() => select(1)}>↓</button>
+            <button type="button" class="small" aria-label="Previous match" onClick={() => select(-1)}>
+              ↑
+            </button>
+            <button type="button" class="small" aria-label="Next match" onClick={() => select(1)}>
+              ↓
+            </button>
           </span>
         )}
-        <label class="check"><input type="checkbox" checked={only} onChange={() => setOnly(!only)} />Matches only</label>
-        <label class="check"><input type="checkbox" checked={times} onChange={() => setTimes(!times)} />Timestamps</label>
-        <label class="check"><input type="checkbox" checked={following} onChange={() => setFollowing(!following)} />Follow</label>
+        <label class="check">
+          <input type="checkbox" checked={only} onChange={() => setOnly(!only)} />
+          Matches only
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={times} onChange={() => setTimes(!times)} />
+          Timestamps
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={following} onChange={() => setFollowing(!following)} />
+          Follow
+        </label>
         <span class="muted number">{log.lines.length.toLocaleString("en")} lines</span>
       </div>
       {error && (fatal || status === "connecting") && <ErrorNote error={error} />}
       {note && <p class="note">{note}</p>}
       {log.dropped > 0 && (
-        <p class="note">The first {log.dropped.toLocaleString("en")} lines are not kept in the page; the download has all lines.</p>
+        <p class="note">
+          The first {log.dropped.toLocaleString("en")} lines are not kept in the page; the download has all lines.
+        </p>
       )}
-      {!log.lines.length && !fatal
-        ? <Empty title={status === "complete" ? "The log is empty" : "No log lines yet"} />
-        : (
-          <LogPane ref={pane} log={log} indexes={shown} needle={search.toLowerCase()} times={times} prefix={!rank && nodes > 1}
-            selected={current < 0 ? -1 : log.matches[current] ?? -1} following={following} onFollowing={setFollowing} />
-        )}
+      {!log.lines.length && !fatal ? (
+        <Empty title={status === "complete" ? "The log is empty" : "No log lines yet"} />
+      ) : (
+        <LogPane
+          ref={pane}
+          log={log}
+          indexes={shown}
+          needle={search.toLowerCase()}
+          times={times}
+          prefix={!rank && nodes > 1}
+          selected={current < 0 ? -1 : (log.matches[current] ?? -1)}
+          following={following}
+          onFollowing={setFollowing}
+        />
+      )}
     </div>
   );
 }
@@ -207,13 +267,33 @@ function LogPane({ ref, log, indexes, needle, times, prefix, selected, following
     const index = indexes ? indexes[position]! : position;
     const line = log.lines[index];
     if (line) {
-      rows.push(<Row key={index + log.dropped} line={line} y={position * ROW} needle={needle} times={times} prefix={prefix} selected={index === selected} />);
+      rows.push(
+        <Row
+          key={index + log.dropped}
+          line={line}
+          y={position * ROW}
+          needle={needle}
+          times={times}
+          prefix={prefix}
+          selected={index === selected}
+        />,
+      );
     }
   }
   const width = log.longest + (times ? 26 : 0) + (prefix ? 12 : 0) + 2;
   return (
-    <div class="log-pane" ref={element} tabIndex={0} role="log" aria-live="off" aria-label="Log lines" onScroll={scrolled}>
-      <div class="log-space" style={{ height: `${count * ROW}px`, minWidth: `min(${width}ch, 40000px)` }}>{rows}</div>
+    <div
+      class="log-pane"
+      ref={element}
+      tabIndex={0}
+      role="log"
+      aria-live="off"
+      aria-label="Log lines"
+      onScroll={scrolled}
+    >
+      <div class="log-space" style={{ height: `${count * ROW}px`, minWidth: `min(${width}ch, 40000px)` }}>
+        {rows}
+      </div>
     </div>
   );
 }

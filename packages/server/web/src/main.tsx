@@ -1,22 +1,33 @@
 // The dashboard's frame: who is logged in, which page is shown, and messages.
-import { Component, render, type ComponentChildren } from "preact";
+import { Component, type ComponentChildren, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { behindProxy, get, logOut, nameStreams, setNamespace, setSession, shareSession, whenUnauthorized, type Whoami } from "./api";
+import {
+  behindProxy,
+  get,
+  logOut,
+  nameStreams,
+  setNamespace,
+  setSession,
+  shareSession,
+  type Whoami,
+  whenUnauthorized,
+} from "./api";
+import { ClusterPage } from "./cluster";
 import { Login } from "./login";
 import { Logs } from "./logs";
-import { ClusterPage } from "./cluster";
+import { Announcements, Dialog, ErrorNote, Logo } from "./parts";
 import { TargetPage } from "./pipeline";
+import { go, href, parseRoute, type Route } from "./route";
 import { Services } from "./services";
 import { notesOf, Serve, Submit } from "./submit";
 import { Tasks } from "./tasks";
-import { Volumes } from "./volumes";
-import { Announcements, Dialog, ErrorNote, Logo } from "./parts";
-import { go, href, parseRoute, type Route } from "./route";
 import { isDark, onTheme, setDark } from "./theme";
+import { Volumes } from "./volumes";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
-const PAGES: [page: string, title: string, rest?: string][] = [ // rest: only on wide screens
+// The rest of a title is shown on wide screens only.
+const PAGES: [page: string, title: string, rest?: string][] = [
   ["tasks", "Tasks"],
   ["services", "Services"],
   ["volumes", "Volumes"],
@@ -77,7 +88,10 @@ function App() {
   };
   return (
     <>
-      <a class="skip" href="#main" onClick={skip}>Skip to content</a>
+      {/* biome-ignore lint/a11y/useValidAnchor: it is a link, but the hash of the address names the page */}
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to content
+      </a>
       <Header route={route} user={user} namespace={namespace} onNamespace={choose} onLogout={() => setUser(null)} />
       <main class="page" id="main" tabIndex={-1}>
         <Guard key={[namespace, route.page, ...route.parts].join("/")}>
@@ -106,14 +120,28 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
   };
   if ((route.page === "tasks" || route.page === "services") && id && part === "logs") {
     const rank = route.query.get("rank") ?? "";
-    return <Logs key={[id, scope.namespace, rank, route.query.get("by_node")].join("/")} of={route.page} id={id} scope={scope} rank={rank} byNode={route.query.has("by_node")} search={route.query.get("search") ?? ""} />;
+    return (
+      <Logs
+        key={[id, scope.namespace, rank, route.query.get("by_node")].join("/")}
+        of={route.page}
+        id={id}
+        scope={scope}
+        rank={rank}
+        byNode={route.query.has("by_node")}
+        search={route.query.get("search") ?? ""}
+      />
+    );
   }
   switch (route.page) {
     case "tasks":
       if (!id) return <Tasks user={user} route={route} />;
       return (
         <>
-          {notesOf.get(id)?.map((note) => <p key={note} class="note">{note}</p>)}
+          {notesOf.get(id)?.map((note) => (
+            <p key={note} class="note">
+              {note}
+            </p>
+          ))}
           <TargetPage key={`${id}/${route.query}`} id={id} scope={scope} />
         </>
       );
@@ -131,7 +159,9 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
       return (
         <>
           <h1>Page not found</h1>
-          <p><a href={href("tasks")}>Show the tasks</a></p>
+          <p>
+            <a href={href("tasks")}>Show the tasks</a>
+          </p>
         </>
       );
   }
@@ -154,14 +184,33 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
   };
   return (
     <header class="bar">
-      <a class="brand" href={href("tasks")}><Logo /><span>kubectl sky<span class="context" title={`Context ${user.context}`}>{user.context}</span></span></a>
+      <a class="brand" href={href("tasks")}>
+        <Logo />
+        <span>
+          kubectl sky
+          <span class="context" title={`Context ${user.context}`}>
+            {user.context}
+          </span>
+        </span>
+      </a>
       <nav aria-label="Main">
         {PAGES.map(([page, title, rest]) => (
-          <a key={page} href={href(page)} class={page === "submit" ? "narrow-only" : ""} aria-current={route.page === page || (route.page === "serve" && page === "services") ? "page" : undefined}>{title}{rest && <span class="wide-only">{rest}</span>}</a>
+          <a
+            key={page}
+            href={href(page)}
+            class={page === "submit" ? "narrow-only" : ""}
+            aria-current={route.page === page || (route.page === "serve" && page === "services") ? "page" : undefined}
+          >
+            {title}
+            {rest && <span class="wide-only">{rest}</span>}
+          </a>
         ))}
       </nav>
       <div class="account">
-        <span class="who" title={user.user}><span class="visually-hidden">Logged in as </span>{user.user}</span>
+        <span class="who" title={user.user}>
+          <span class="visually-hidden">Logged in as </span>
+          {user.user}
+        </span>
         <input
           class="namespace"
           aria-label="Namespace"
@@ -171,10 +220,18 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
           value={namespace}
           onChange={(event) => onNamespace(event.currentTarget.value.trim())}
         />
-        <datalist id="namespaces">{user.namespaces.map((name) => <option key={name} value={name} />)}</datalist>
+        <datalist id="namespaces">
+          {user.namespaces.map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
         <DarkSwitch />
-        <button type="button" class="quiet" onClick={logout}>Log out</button>
-        <a class="button primary" href={href("submit")}>Submit a task</a>
+        <button type="button" class="quiet" onClick={logout}>
+          Log out
+        </button>
+        <a class="button primary" href={href("submit")}>
+          Submit a task
+        </a>
       </div>
     </header>
   );
@@ -184,7 +241,15 @@ function DarkSwitch() {
   const [dark, show] = useState(isDark());
   useEffect(() => onTheme(() => show(isDark())), []);
   return (
-    <button type="button" class="quiet" role="switch" aria-checked={dark} aria-label="Dark" title="Dark" onClick={() => setDark(!dark)}>
+    <button
+      type="button"
+      class="quiet"
+      role="switch"
+      aria-checked={dark}
+      aria-label="Dark"
+      title="Dark"
+      onClick={() => setDark(!dark)}
+    >
       <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
         <circle cx="10" cy="10" r="8" fill="none" stroke="currentColor" stroke-width="2" />
         <path d="M10 2a8 8 0 0 1 0 16z" fill="currentColor" />
@@ -229,8 +294,21 @@ function Keys() {
   if (!shown) return null;
   return (
     <Dialog title="Keys" onClose={() => setShown(false)}>
-      <dl class="keys">{KEYS.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
-      <div class="actions"><button type="button" onClick={() => setShown(false)}>Close</button></div>
+      <dl class="keys">
+        {KEYS.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="actions">
+        <button type="button" onClick={() => setShown(false)}>
+          Close
+        </button>
+      </div>
     </Dialog>
   );
 }

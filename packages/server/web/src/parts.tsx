@@ -1,7 +1,7 @@
 // Small parts that several pages use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get, url, type Query, type State, type Task } from "./api";
+import { ApiError, get, type Query, type State, type Task, url } from "./api";
 import { plural } from "./format";
 import { href, type TaskScope } from "./route";
 import { mayRetry } from "./stream";
@@ -22,7 +22,11 @@ export function Title({ text, children }: { text: string; children?: ComponentCh
     document.title = `${text} · kubectl sky`;
   }, [text]);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);
-  return <h1 tabIndex={-1} ref={heading}>{children ?? text}</h1>;
+  return (
+    <h1 tabIndex={-1} ref={heading}>
+      {children ?? text}
+    </h1>
+  );
 }
 
 export function Badge({ state }: { state: State | string }) {
@@ -40,7 +44,10 @@ export function NodeProgress({ task }: { task: Task }) {
   const details = task.metadata;
   const counts = PROGRESS.map(([field, state]) => [state, Number(details[field] ?? 0)] as const);
   const total = details.num_nodes || 1;
-  const label = counts.filter(([, count]) => count).map(([state, count]) => `${count} ${state}`).join(", ");
+  const label = counts
+    .filter(([, count]) => count)
+    .map(([state, count]) => `${count} ${state}`)
+    .join(", ");
   return (
     <span class="progress">
       <span class="segments" role="img" aria-label={`${plural(details.num_nodes, "node")}: ${label}`}>
@@ -48,7 +55,9 @@ export function NodeProgress({ task }: { task: Task }) {
           count ? <span key={state} class={`segment ${state}`} style={{ width: `${(100 * count) / total}%` }} /> : null,
         )}
       </span>
-      <span class="number">{details.succeeded_nodes + details.running_nodes}/{details.num_nodes}</span>
+      <span class="number">
+        {details.succeeded_nodes + details.running_nodes}/{details.num_nodes}
+      </span>
     </span>
   );
 }
@@ -97,7 +106,11 @@ export function withLinks(text: string, scope: TaskScope = {}) {
     if (!found) return <code key={index}>kubectl sky {part}</code>;
     const [command, page, rest, title] = found;
     const id = command.exec(part)?.[1];
-    return <a key={index} href={href(page, id ? [id, ...rest] : [], id ? scope : {})}>{title}</a>;
+    return (
+      <a key={index} href={href(page, id ? [id, ...rest] : [], id ? scope : {})}>
+        {title}
+      </a>
+    );
   });
 }
 
@@ -108,7 +121,13 @@ export function ErrorNote({ error, quiet = false }: { error: unknown; quiet?: bo
   return (
     <div class={quiet ? "note" : "note error"} role={quiet ? undefined : "alert"}>
       <p>{message}</p>
-      {problems.length > 1 && <ul>{problems.map((problem) => <li key={problem.message}>{problem.message}</li>)}</ul>}
+      {problems.length > 1 && (
+        <ul>
+          {problems.map((problem) => (
+            <li key={problem.message}>{problem.message}</li>
+          ))}
+        </ul>
+      )}
       {hint && <p class="hint">{withLinks(hint)}</p>}
     </div>
   );
@@ -178,8 +197,12 @@ export function Confirm({ title, text, action, run, onClose }: ConfirmProps) {
         <p>{text}</p>
         {error ? <ErrorNote error={error} /> : null}
         <div class="actions">
-          <button type="button" onClick={onClose}>Cancel</button>
-          <button type="submit" class="danger" disabled={busy}>{action}</button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="danger" disabled={busy}>
+            {action}
+          </button>
         </div>
       </form>
     </Dialog>
@@ -204,11 +227,20 @@ export function Announcements() {
     };
     return () => clearTimeout(timer);
   }, []);
-  return <div class={`toast ${text && "shown"}`} role="status">{text}</div>;
+  return (
+    <div class={`toast ${text && "shown"}`} role="status">
+      {text}
+    </div>
+  );
 }
 
 export function AllUsers({ checked, onChange }: { checked: boolean; onChange(on: boolean): void }) {
-  return <label class="check"><input type="checkbox" checked={checked} onChange={() => onChange(!checked)} />All users</label>;
+  return (
+    <label class="check">
+      <input type="checkbox" checked={checked} onChange={() => onChange(!checked)} />
+      All users
+    </label>
+  );
 }
 
 // What the server answers now, and at an interval while the page is visible, until an error that a retry cannot help.

@@ -1,6 +1,6 @@
 // A pipeline or group: its stages, and a button that resumes the next one.
 import { useEffect, useState } from "preact/hooks";
-import { get, post, stillDeleting, taskPath, type Deleted, type Pipeline, type Task } from "./api";
+import { type Deleted, get, type Pipeline, post, stillDeleting, type Task, taskPath } from "./api";
 import { age, localTime } from "./format";
 import { Graph } from "./graph";
 import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
@@ -53,14 +53,21 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
   };
   return (
     <>
-      <nav aria-label="Breadcrumb" class="crumbs"><a href={href("tasks")}>Tasks</a></nav>
+      <nav aria-label="Breadcrumb" class="crumbs">
+        <a href={href("tasks")}>Tasks</a>
+      </nav>
       <div class="heading">
         <Title text={pipeline.name}>{pipeline.name}</Title>
         <Badge state={pipeline.status} />
-        <span class="muted">{word} <code>{id}</code> of {pipeline.username}, <span title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</span></span>
+        <span class="muted">
+          {word} <code>{id}</code> of {pipeline.username},{" "}
+          <span title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</span>
+        </span>
         <div class="heading-actions">
           <SubmitAgain id={id} scope={scope} />
-          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>
+          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>
+            Stop
+          </button>
         </div>
       </div>
       {error ? <ErrorNote error={error} /> : null}
@@ -71,26 +78,48 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
         <table>
           <caption class="visually-hidden">Tasks of the {word}</caption>
           <thead>
-            <tr><th scope="col">{word === "group" ? "Task" : "Stage"}</th><th scope="col">Status</th><th scope="col">Nodes</th></tr>
+            <tr>
+              <th scope="col">{word === "group" ? "Task" : "Stage"}</th>
+              <th scope="col">Status</th>
+              <th scope="col">Nodes</th>
+            </tr>
           </thead>
           <tbody>
             {(pipeline.tasks as Task[]).map((task) => (
               <tr key={task.task_id}>
                 <th scope="row">
-                  <a class="task-name" href={href("tasks", [task.task_id], scope)}>{task.metadata.stage}. {task.name}</a>
-                  <span class="sub"><code>{task.task_id}</code></span>
+                  <a class="task-name" href={href("tasks", [task.task_id], scope)}>
+                    {task.metadata.stage}. {task.name}
+                  </a>
+                  <span class="sub">
+                    <code>{task.task_id}</code>
+                  </span>
                 </th>
-                <td><Badge state={task.status} />{task.metadata.note && <span class="sub reason">{task.metadata.note}</span>}</td>
-                <td><NodeProgress task={task} /></td>
+                <td>
+                  <Badge state={task.status} />
+                  {task.metadata.note && <span class="sub reason">{task.metadata.note}</span>}
+                </td>
+                <td>
+                  <NodeProgress task={task} />
+                </td>
               </tr>
             ))}
           </tbody>
         </table>
       </div>
-      <Timeline id={id} scope={scope} state={pipeline.tasks.map(({ updated_at: time, metadata }) => `${time} ${metadata.detailed_status}`).join()} />
+      <Timeline
+        id={id}
+        scope={scope}
+        state={pipeline.tasks.map(({ updated_at: time, metadata }) => `${time} ${metadata.detailed_status}`).join()}
+      />
       {stopping && (
-        <Confirm title={`Stop ${word} ${pipeline.name}?`} text="This deletes the Jobs of all its tasks, their pods and logs. Volumes are kept."
-          action={`Stop ${word}`} run={stop} onClose={() => setStopping(false)} />
+        <Confirm
+          title={`Stop ${word} ${pipeline.name}?`}
+          text="This deletes the Jobs of all its tasks, their pods and logs. Volumes are kept."
+          action={`Stop ${word}`}
+          run={stop}
+          onClose={() => setStopping(false)}
+        />
       )}
     </>
   );
@@ -125,11 +154,15 @@ function Resume({ pipeline, scope, onDone }: { pipeline: Pipeline; scope: TaskSc
   return (
     <div class="note">
       <p>
-        No tasks controller is seen here: a stage begins when a client that follows the pipeline resumes it.
-        Without one, resume each stage here.
+        No tasks controller is seen here: a stage begins when a client that follows the pipeline resumes it. Without
+        one, resume each stage here.
       </p>
       {error ? <ErrorNote error={error} /> : null}
-      {stage && <button type="button" class="primary" disabled={busy} onClick={resume}>Resume {stage.name}</button>}
+      {stage && (
+        <button type="button" class="primary" disabled={busy} onClick={resume}>
+          Resume {stage.name}
+        </button>
+      )}
     </div>
   );
 }

@@ -115,7 +115,8 @@ export function completer(schema: SchemaFiles) {
   return (context: CompletionContext): CompletionResult | null => {
     const { number, from, text } = context.state.doc.lineAt(context.pos);
     const lines = context.state.doc.toString().split("\n");
-    const [, space = "", dashes = "", rest = ""] = /^(\s*)((?:- +)*)(.*)$/.exec(text.slice(0, context.pos - from)) ?? [];
+    const [, space = "", dashes = "", rest = ""] =
+      /^(\s*)((?:- +)*)(.*)$/.exec(text.slice(0, context.pos - from)) ?? [];
     const path = parents(lines, number - 1, space.length, dashes);
     const value = /^([\w.-]+): +([^#]*)$/.exec(rest);
     if (value) {
@@ -169,7 +170,8 @@ function values(schemas: Schema[]): Completion[] {
     const given = [...(schema.enum ?? []), ...("const" in schema ? [schema.const] : []), ...(schema.examples ?? [])];
     if (schema.type === "boolean") given.push(true, false);
     for (const value of given) {
-      if (["string", "number", "boolean"].includes(typeof value) && !String(value).includes("\n")) labels.add(String(value));
+      if (["string", "number", "boolean"].includes(typeof value) && !String(value).includes("\n"))
+        labels.add(String(value));
     }
   }
   return [...labels].map((label) => ({ label, type: "constant" }));

@@ -1,6 +1,6 @@
 // Services and their replicas.
 import { useEffect, useState } from "preact/hooks";
-import { post, request, stillDeleting, url, type Deleted, type Service, type Whoami } from "./api";
+import { type Deleted, post, request, type Service, stillDeleting, url, type Whoami } from "./api";
 import { age, localTime, plural } from "./format";
 import { AllUsers, announce, Badge, Confirm, Dialog, Empty, ErrorNote, Title, useClock, usePolled } from "./parts";
 import { href } from "./route";
@@ -20,8 +20,16 @@ export function Services({ user }: { user: Whoami }) {
   const [round, setRound] = useState(0);
   const [allUsers, setAllUsers] = useState(false);
   const [changing, setChanging] = useState(false);
-  const [result, error] = usePolled<{ services: Service[] }>("/services", { all_users: allUsers }, changing ? 2 : 15, round);
-  useEffect(() => setChanging(Boolean(result?.services.some(({ status }) => status === "starting" || status === "updating"))), [result]);
+  const [result, error] = usePolled<{ services: Service[] }>(
+    "/services",
+    { all_users: allUsers },
+    changing ? 2 : 15,
+    round,
+  );
+  useEffect(
+    () => setChanging(Boolean(result?.services.some(({ status }) => status === "starting" || status === "updating"))),
+    [result],
+  );
   useClock();
   const done = (text: string) => {
     announce(text);
@@ -35,21 +43,40 @@ export function Services({ user }: { user: Whoami }) {
     <>
       <div class="heading">
         <Title text="Services" />
-        <div class="heading-actions"><a class="button" href={href("serve")}>Create a service</a></div>
+        <div class="heading-actions">
+          <a class="button" href={href("serve")}>
+            Create a service
+          </a>
+        </div>
       </div>
-      <div class="toolbar"><AllUsers checked={allUsers} onChange={setAllUsers} /></div>
+      <div class="toolbar">
+        <AllUsers checked={allUsers} onChange={setAllUsers} />
+      </div>
       {error ? <ErrorNote error={error} quiet /> : null}
       {!result && !error && <p class="muted">Loading…</p>}
       {result && !result.services.length && (
-        <Empty title="No services"><p>A task file with <code>service:</code> makes one.</p></Empty>
+        <Empty title="No services">
+          <p>
+            A task file with <code>service:</code> makes one.
+          </p>
+        </Empty>
       )}
       {result?.services.map((service) => (
-        <ServiceCard key={service.name} service={service} ask={!allUsers || service.username === user.user ? setAsked : undefined} />
+        <ServiceCard
+          key={service.name}
+          service={service}
+          ask={!allUsers || service.username === user.user ? setAsked : undefined}
+        />
       ))}
       {asked?.verb === "scale" && <Scale service={asked.service} onDone={done} onClose={() => setAsked(null)} />}
       {asked?.verb === "delete" && (
-        <Confirm title={`Delete service ${asked.service.name}?`} text="This deletes its replicas, their logs, its addresses and all its other objects. Volumes are kept."
-          action="Delete service" run={() => remove(asked.service)} onClose={() => setAsked(null)} />
+        <Confirm
+          title={`Delete service ${asked.service.name}?`}
+          text="This deletes its replicas, their logs, its addresses and all its other objects. Volumes are kept."
+          action="Delete service"
+          run={() => remove(asked.service)}
+          onClose={() => setAsked(null)}
+        />
       )}
     </>
   );
@@ -63,21 +90,49 @@ function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): v
   return (
     <article class="card" aria-label={name}>
       <div class="card-head">
-        <h2 class="with-badge">{name} <Badge state={service.status} /></h2>
-        <span class="muted">version {service.version} of {service.username}, <span title={localTime(service.created_at)}>{age(service.created_at)}</span></span>
+        <h2 class="with-badge">
+          {name} <Badge state={service.status} />
+        </h2>
+        <span class="muted">
+          version {service.version} of {service.username},{" "}
+          <span title={localTime(service.created_at)}>{age(service.created_at)}</span>
+        </span>
         <div class="row-actions">
-          <a class="button small" href={href("services", [name, "logs"], scope)}>Logs{what}</a>
-          {ask && <a class="button small" href={href("serve", [name], { namespace: service.namespace })}>Update{what}</a>}
-          {ask && replicas.most === null && <button type="button" class="small" onClick={() => ask({ service, verb: "scale" })}>Scale{what}</button>}
-          {ask && <button type="button" class="small" onClick={() => ask({ service, verb: "delete" })}>Delete{what}</button>}
+          <a class="button small" href={href("services", [name, "logs"], scope)}>
+            Logs{what}
+          </a>
+          {ask && (
+            <a class="button small" href={href("serve", [name], { namespace: service.namespace })}>
+              Update{what}
+            </a>
+          )}
+          {ask && replicas.most === null && (
+            <button type="button" class="small" onClick={() => ask({ service, verb: "scale" })}>
+              Scale{what}
+            </button>
+          )}
+          {ask && (
+            <button type="button" class="small" onClick={() => ask({ service, verb: "delete" })}>
+              Delete{what}
+            </button>
+          )}
         </div>
       </div>
       {service.endpoints.length > 0 && (
-        <p class="endpoints">{service.endpoints.map((endpoint) => <code key={endpoint}>{endpoint}</code>)}</p>
+        <p class="endpoints">
+          {service.endpoints.map((endpoint) => (
+            <code key={endpoint}>{endpoint}</code>
+          ))}
+        </p>
       )}
-      <p>{ready}{replicas.most !== null && `, at most ${replicas.most}`}</p>
+      <p>
+        {ready}
+        {replicas.most !== null && `, at most ${replicas.most}`}
+      </p>
       {service.message && !service.findings.length && <p class="note">{service.message}</p>}
-      {service.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} word="replica " />)}
+      {service.findings.map((finding) => (
+        <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} word="replica " />
+      ))}
       {service.pods.length > 0 && (
         <div class="scroll" tabIndex={0} role="group" aria-label={`Replicas of ${name}`}>
           <table>
@@ -95,16 +150,24 @@ function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): v
             <tbody>
               {service.pods.map((pod) => (
                 <tr key={pod.pod}>
-                  <th scope="row"><a href={href("services", [name, "logs"], { ...scope, rank: String(pod.number) })}>{pod.number}</a></th>
+                  <th scope="row">
+                    <a href={href("services", [name, "logs"], { ...scope, rank: String(pod.number) })}>{pod.number}</a>
+                  </th>
                   <td>
                     {pod.ready ? <Badge state="ready" /> : <span class="badge pending">not ready</span>}
-                    {pod.reason && <span class="sub reason" title={pod.reason}>{pod.reason}</span>}
+                    {pod.reason && (
+                      <span class="sub reason" title={pod.reason}>
+                        {pod.reason}
+                      </span>
+                    )}
                   </td>
                   <td>{pod.version}</td>
                   <td>{pod.restarts || ""}</td>
                   <td title={localTime(pod.created_at)}>{age(pod.created_at)}</td>
                   <td>{pod.host}</td>
-                  <td><code>{pod.pod}</code></td>
+                  <td>
+                    <code>{pod.pod}</code>
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -127,7 +190,11 @@ function Scale({ service, onDone, onClose }: ScaleProps) {
   const scale = async (event: Event) => {
     event.preventDefault();
     try {
-      await post(`/services/${encodeURIComponent(service.name)}/scale`, { namespace: service.namespace }, { replicas: Number(replicas) });
+      await post(
+        `/services/${encodeURIComponent(service.name)}/scale`,
+        { namespace: service.namespace },
+        { replicas: Number(replicas) },
+      );
       onDone(`Service ${service.name} scaled to ${replicas}`);
       onClose();
     } catch (problem) {
@@ -137,12 +204,26 @@ function Scale({ service, onDone, onClose }: ScaleProps) {
   return (
     <Dialog title={`Scale service ${service.name}`} onClose={onClose}>
       <form onSubmit={scale} class="fields">
-        <label for="replicas">Replicas <span class="muted">(until the next update of its file)</span></label>
-        <input id="replicas" type="number" min="0" max="10000" required value={replicas} onInput={(event) => setReplicas(event.currentTarget.value)} />
+        <label for="replicas">
+          Replicas <span class="muted">(until the next update of its file)</span>
+        </label>
+        <input
+          id="replicas"
+          type="number"
+          min="0"
+          max="10000"
+          required
+          value={replicas}
+          onInput={(event) => setReplicas(event.currentTarget.value)}
+        />
         {error ? <ErrorNote error={error} /> : null}
         <div class="actions">
-          <button type="button" onClick={onClose}>Cancel</button>
-          <button type="submit" class="primary">Scale</button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary">
+            Scale
+          </button>
         </div>
       </form>
     </Dialog>

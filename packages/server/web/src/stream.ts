@@ -38,7 +38,11 @@ async function run(target: string, handlers: StreamHandlers, final: string[], si
           if (signal.aborted) return;
           if (event.id) lastId = event.id;
           if (event.event === "error") {
-            const { status, detail, hint } = JSON.parse(event.data) as { status: number; detail: string; hint?: string };
+            const { status, detail, hint } = JSON.parse(event.data) as {
+              status: number;
+              detail: string;
+              hint?: string;
+            };
             problem = new ApiError(status, detail, hint);
             return;
           }

@@ -1,7 +1,7 @@
 // Write a task file, check it, and submit it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, postYaml, taskPath, type Problem, type Queue, type Service, type Whoami } from "./api";
+import { get, type Problem, postYaml, type Queue, type Service, taskPath, type Whoami } from "./api";
 import type { Editor } from "./editor";
 import { plural } from "./format";
 import { announce, copy, ErrorNote, Title } from "./parts";
@@ -53,7 +53,11 @@ export const notesOf = new Map<string, string[]>();
 const drafts = new Map([["", EXAMPLE]]);
 
 export function SubmitAgain({ id, scope }: { id: string; scope: TaskScope }) {
-  return <a class="button" href={href("submit", [], { ...scope, from: id })}>Submit again</a>;
+  return (
+    <a class="button" href={href("submit", [], { ...scope, from: id })}>
+      Submit again
+    </a>
+  );
 }
 
 // What the cluster keeps of a task's file: no comments, and no values of secrets.
@@ -159,7 +163,9 @@ function Compose({ title, verb, draft, load, send, preview, onChange, children }
   const errors = problems.filter(({ severity }) => severity !== "warning");
   return (
     <form ref={form} onSubmit={submit} onKeyDownCapture={keys}>
-      <div class="heading"><Title text={title} /></div>
+      <div class="heading">
+        <Title text={title} />
+      </div>
       {children}
       {error ? <ErrorNote error={error} /> : null}
       <div class="compose">
@@ -168,8 +174,18 @@ function Compose({ title, verb, draft, load, send, preview, onChange, children }
           <div class="card-head">
             <span class="muted">Ctrl+Enter: {verb.toLowerCase()}. Esc, then Tab: leave the editor.</span>
             <div class="row-actions">
-              {preview && <button type="button" onClick={() => run(async () => setRendered(await preview(text())))} disabled={busy}>Preview manifests</button>}
-              <button type="submit" class="primary" disabled={busy || errors.length > 0}>{verb}</button>
+              {preview && (
+                <button
+                  type="button"
+                  onClick={() => run(async () => setRendered(await preview(text())))}
+                  disabled={busy}
+                >
+                  Preview manifests
+                </button>
+              )}
+              <button type="submit" class="primary" disabled={busy || errors.length > 0}>
+                {verb}
+              </button>
             </div>
           </div>
         </div>
@@ -179,10 +195,18 @@ function Compose({ title, verb, draft, load, send, preview, onChange, children }
             <section class="card" aria-labelledby="preview">
               <div class="card-head">
                 <h2 id="preview">Manifests</h2>
-                <button type="button" class="small" onClick={() => copy(rendered.manifests)}>Copy</button>
+                <button type="button" class="small" onClick={() => copy(rendered.manifests)}>
+                  Copy
+                </button>
               </div>
-              {rendered.notes.map((note) => <p key={note} class="note">{note}</p>)}
-              <pre tabIndex={0} role="group" aria-label="Manifests in YAML">{rendered.manifests}</pre>
+              {rendered.notes.map((note) => (
+                <p key={note} class="note">
+                  {note}
+                </p>
+              ))}
+              <pre tabIndex={0} role="group" aria-label="Manifests in YAML">
+                {rendered.manifests}
+              </pre>
             </section>
           )}
         </div>
@@ -199,11 +223,16 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
   const options = { queue: queue || undefined };
 
   useEffect(() => {
-    get<{ queues: Queue[] }>("/queues").then((result) => setQueues(result.queues.map(({ name }) => name)), () => {});
+    get<{ queues: Queue[] }>("/queues").then(
+      (result) => setQueues(result.queues.map(({ name }) => name)),
+      () => {},
+    );
   }, []);
 
   const send = async (text: string) => {
-    const result = await postYaml<Submitted>("/tasks/submit", options, text, { headers: { "Idempotency-Key": key.current } });
+    const result = await postYaml<Submitted>("/tasks/submit", options, text, {
+      headers: { "Idempotency-Key": key.current },
+    });
     announce(result.message || `Task ${result.task_id} submitted`);
     key.current = newKey();
     drafts.set(result.task_id, text);
@@ -211,15 +240,26 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
     go("tasks", [result.task_id], { namespace: user.namespace });
   };
   return (
-    <Compose title="Submit a task" verb="Submit" draft={from} load={() => taskFile(from, scope)} send={send}
-      preview={(text) => postYaml<Rendered>("/render", options, text)} onChange={() => { key.current = newKey(); }}>
+    <Compose
+      title="Submit a task"
+      verb="Submit"
+      draft={from}
+      load={() => taskFile(from, scope)}
+      send={send}
+      preview={(text) => postYaml<Rendered>("/render", options, text)}
+      onChange={() => {
+        key.current = newKey();
+      }}
+    >
       {queues.length > 0 && (
         <div class="toolbar">
           <label class="field">
             Queue
             <select value={queue} onChange={(event) => setQueue(event.currentTarget.value)}>
               <option value="">none</option>
-              {queues.map((name) => <option key={name}>{name}</option>)}
+              {queues.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
             </select>
           </label>
         </div>
@@ -245,8 +285,19 @@ export function Serve({ name, scope }: { name: string; scope: TaskScope }) {
     go("services");
   };
   return (
-    <Compose title={name ? `Update service ${name}` : "Create a service"} verb={name ? "Update" : "Create"} draft={draft} load={load} send={send}>
-      {name && <p class="note">Replicas of the old version serve until the new ones are ready. Values of secrets are not kept: enter those that are null.</p>}
+    <Compose
+      title={name ? `Update service ${name}` : "Create a service"}
+      verb={name ? "Update" : "Create"}
+      draft={draft}
+      load={load}
+      send={send}
+    >
+      {name && (
+        <p class="note">
+          Replicas of the old version serve until the new ones are ready. Values of secrets are not kept: enter those
+          that are null.
+        </p>
+      )}
     </Compose>
   );
 }
@@ -257,14 +308,27 @@ function Problems({ validation, onSelect }: { validation: Validation | null; onS
   const title = problems.length ? plural(problems.length, "problem") : "The file is valid";
   return (
     <section class="card" aria-labelledby="problems">
-      <div role="status"><h2 id="problems" class={problems.length ? "problem" : "fine"}>{title}</h2></div>
+      <div role="status">
+        <h2 id="problems" class={problems.length ? "problem" : "fine"}>
+          {title}
+        </h2>
+      </div>
       {problems.length > 0 && (
         <ul class="problems">
           {problems.map((problem, index) => (
             <li key={index}>
-              <button type="button" class={`problem-line ${problem.severity ?? "error"}`} onClick={() => onSelect(problem)}>
+              <button
+                type="button"
+                class={`problem-line ${problem.severity ?? "error"}`}
+                onClick={() => onSelect(problem)}
+              >
                 <span class="tag">line {problem.line}</span>
-                <span><strong>{problem.path}</strong>{problem.path ? ": " : ""}{problem.message}{problem.hint ? `; ${problem.hint}` : ""}</span>
+                <span>
+                  <strong>{problem.path}</strong>
+                  {problem.path ? ": " : ""}
+                  {problem.message}
+                  {problem.hint ? `; ${problem.hint}` : ""}
+                </span>
               </button>
             </li>
           ))}
@@ -273,7 +337,13 @@ function Problems({ validation, onSelect }: { validation: Validation | null; onS
       {dangers?.length > 0 && (
         <>
           <h3>Reaches beyond the task</h3>
-          <ul>{dangers.map((danger, index) => <li key={index}><strong>{danger.path}</strong>: {danger.message}</li>)}</ul>
+          <ul>
+            {dangers.map((danger, index) => (
+              <li key={index}>
+                <strong>{danger.path}</strong>: {danger.message}
+              </li>
+            ))}
+          </ul>
         </>
       )}
     </section>

@@ -1,15 +1,25 @@
 // One task: nodes, diagnosis, usage, events and manifests.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Task, type Verdict } from "./api";
-import type { RankActivity } from "./models";
-import { Usage } from "./usage";
+import {
+  ApiError,
+  type ClusterEvent,
+  type Finding,
+  get,
+  type Node,
+  type Task,
+  taskPath,
+  url,
+  type Verdict,
+} from "./api";
 import { age, duration, localTime, sizes } from "./format";
+import { isFinished } from "./list";
+import type { RankActivity } from "./models";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock, withLinks } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { SubmitAgain, taskFile } from "./submit";
-import { isFinished } from "./list";
 import { Live, StopTasks, useStream } from "./tasks";
 import { Timeline } from "./timeline";
+import { Usage } from "./usage";
 
 const SHOWN_NODES = 100;
 const SHOWN_RANKS = 16;
@@ -26,15 +36,21 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
   const gone = interrupted instanceof ApiError && interrupted.status === 404;
   return (
     <>
-      <nav aria-label="Breadcrumb" class="crumbs"><a href={href("tasks")}>Tasks</a></nav>
+      <nav aria-label="Breadcrumb" class="crumbs">
+        <a href={href("tasks")}>Tasks</a>
+      </nav>
       <div class="heading">
         <Title text={task.name}>{task.name}</Title>
         <Badge state={task.status} />
         {!finished && <Live interrupted={interrupted} />}
         <div class="heading-actions">
-          <a class="button" href={href("tasks", [id, "logs"], scope)}>Logs</a>
+          <a class="button" href={href("tasks", [id, "logs"], scope)}>
+            Logs
+          </a>
           <SubmitAgain id={id} scope={scope} />
-          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>{finished ? "Delete" : "Stop"}</button>
+          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>
+            {finished ? "Delete" : "Stop"}
+          </button>
         </div>
       </div>
       {gone && <ErrorNote error={interrupted} />}
@@ -46,8 +62,14 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
       <Usage id={id} scope={scope} running={!finished} />
       <Events id={id} scope={scope} state={task.updated_at} />
       <YamlText title="Task file" note="as submitted, without the values of secrets" load={() => taskFile(id, scope)} />
-      <YamlText title="Manifests" note="as in the cluster; the values of Secrets are hidden" load={() => manifests(id, scope)} />
-      {stopping && <StopTasks tasks={[task]} scope={scope} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />}
+      <YamlText
+        title="Manifests"
+        note="as in the cluster; the values of Secrets are hidden"
+        load={() => manifests(id, scope)}
+      />
+      {stopping && (
+        <StopTasks tasks={[task]} scope={scope} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />
+      )}
     </>
   );
 }
@@ -65,16 +87,31 @@ function Facts({ task }: { task: Task }) {
     ["GPUs per node", details.resources.accelerators ?? ""],
     ["Resources per node", sizes(task)],
     ["Image", details.image],
-    ["Labels", Object.entries(details.labels ?? {}).map(([key, text]) => `${key}=${text}`).join(", ")],
+    [
+      "Labels",
+      Object.entries(details.labels ?? {})
+        .map(([key, text]) => `${key}=${text}`)
+        .join(", "),
+    ],
     ["Restarts", details.restarts ? String(details.restarts) : ""],
   ];
   return (
     <section class="card facts" aria-label="Summary">
       <dl>
-        {facts.filter(([, value]) => value).map(([name, value]) => (
-          <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
-        ))}
-        <div><dt>Nodes</dt><dd><NodeProgress task={task} /></dd></div>
+        {facts
+          .filter(([, value]) => value)
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        <div>
+          <dt>Nodes</dt>
+          <dd>
+            <NodeProgress task={task} />
+          </dd>
+        </div>
       </dl>
     </section>
   );
@@ -101,7 +138,9 @@ function Doctor({ id, scope, state }: { id: string; scope: TaskScope; state: str
     <section class="card" aria-labelledby="doctor">
       <div class="card-head">
         <h2 id="doctor">Doctor</h2>
-        <button type="button" class="small" onClick={() => setRound(round + 1)}>Check again</button>
+        <button type="button" class="small" onClick={() => setRound(round + 1)}>
+          Check again
+        </button>
       </div>
       {error ? <ErrorNote error={error} /> : null}
       {verdict && (
@@ -112,12 +151,17 @@ function Doctor({ id, scope, state }: { id: string; scope: TaskScope; state: str
           <ol class="stages" aria-label="Stages">
             {Object.entries(verdict.stages).map(([stage, step]) => (
               <li key={stage} class={step.replace(" ", "-")}>
-                <span class="mark" aria-hidden="true">{STEPS[step] ?? ""}</span>
-                {stage}<span class="visually-hidden">: {step}</span>
+                <span class="mark" aria-hidden="true">
+                  {STEPS[step] ?? ""}
+                </span>
+                {stage}
+                <span class="visually-hidden">: {step}</span>
               </li>
             ))}
           </ol>
-          {verdict.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} />)}
+          {verdict.findings.map((finding) => (
+            <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} />
+          ))}
           {verdict.ranks && verdict.ranks.length > 0 && <Ranks ranks={verdict.ranks} />}
           {verdict.not_readable.length > 0 && (
             <p class="muted">Not checked, because you may not list them: {verdict.not_readable.join(", ")}</p>
@@ -168,7 +212,9 @@ export function Cause({ finding, scope = {}, word = "node-" }: { finding: Findin
         {finding.nodes.length > 0 && <span class="tag">{ranks(finding.nodes, word)}</span>}
       </p>
       <p>{finding.what}</p>
-      <p class="hint"><strong>Next:</strong> {withLinks(finding.then, scope)}</p>
+      <p class="hint">
+        <strong>Next:</strong> {withLinks(finding.then, scope)}
+      </p>
     </div>
   );
 }
@@ -188,12 +234,15 @@ function Nodes({ task, scope }: { task: Task; scope: TaskScope }) {
   const [all, setAll] = useState(false);
   const nodes = task.metadata.nodes ?? [];
   const order = ["failed", "running", "pending", "completed"];
-  const sorted = nodes.length > SHOWN_NODES && !all
-    ? [...nodes].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state)).slice(0, SHOWN_NODES)
-    : nodes;
+  const sorted =
+    nodes.length > SHOWN_NODES && !all
+      ? [...nodes].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state)).slice(0, SHOWN_NODES)
+      : nodes;
   return (
     <section class="card table" aria-labelledby="nodes">
-      <div class="card-head"><h2 id="nodes">Nodes</h2></div>
+      <div class="card-head">
+        <h2 id="nodes">Nodes</h2>
+      </div>
       <div class="scroll" tabIndex={0} role="group" aria-label="Table of nodes">
         <table>
           <thead>
@@ -208,12 +257,16 @@ function Nodes({ task, scope }: { task: Task; scope: TaskScope }) {
             </tr>
           </thead>
           <tbody>
-            {sorted.map((node) => <NodeRow key={node.name} node={node} id={task.task_id} scope={scope} />)}
+            {sorted.map((node) => (
+              <NodeRow key={node.name} node={node} id={task.task_id} scope={scope} />
+            ))}
           </tbody>
         </table>
       </div>
       {sorted.length < nodes.length && (
-        <button type="button" class="wide" onClick={() => setAll(true)}>Show all {nodes.length} nodes</button>
+        <button type="button" class="wide" onClick={() => setAll(true)}>
+          Show all {nodes.length} nodes
+        </button>
       )}
     </section>
   );
@@ -224,13 +277,24 @@ function NodeRow({ node, id, scope }: { node: Node; id: string; scope: TaskScope
   const message = [node.reason, node.message].filter(Boolean).join(": ");
   return (
     <tr>
-      <th scope="row"><a href={href("tasks", [id, "logs"], { ...scope, rank })}>{node.name}</a></th>
-      <td><Badge state={node.state} />{message && <span class="sub reason" title={message}>{message}</span>}</td>
+      <th scope="row">
+        <a href={href("tasks", [id, "logs"], { ...scope, rank })}>{node.name}</a>
+      </th>
+      <td>
+        <Badge state={node.state} />
+        {message && (
+          <span class="sub reason" title={message}>
+            {message}
+          </span>
+        )}
+      </td>
       <td>{node.exit_code ?? ""}</td>
       <td>{node.restarts || ""}</td>
       <td>{duration(node.started_at, node.ended_at)}</td>
       <td>{node.host ?? ""}</td>
-      <td><code>{node.pod ?? ""}</code></td>
+      <td>
+        <code>{node.pod ?? ""}</code>
+      </td>
     </tr>
   );
 }
@@ -252,7 +316,9 @@ function Events({ id, scope, state }: { id: string; scope: TaskScope; state: str
 export function EventTable({ title, events, error }: { title: string; events: ClusterEvent[] | null; error: unknown }) {
   return (
     <section class="card table" aria-labelledby="events">
-      <div class="card-head"><h2 id="events">{title}</h2></div>
+      <div class="card-head">
+        <h2 id="events">{title}</h2>
+      </div>
       {error ? <ErrorNote error={error} quiet /> : null}
       {events && !events.length && <Empty title="No events" />}
       {events && events.length > 0 && (
@@ -271,11 +337,14 @@ export function EventTable({ title, events, error }: { title: string; events: Cl
               {events.map((event, index) => (
                 <tr key={index}>
                   <td title={localTime(event.time)}>
-                    {age(event.time)}{event.count > 1 && <span class="muted"> ×{event.count}</span>}
+                    {age(event.time)}
+                    {event.count > 1 && <span class="muted"> ×{event.count}</span>}
                   </td>
                   <td class={event.type === "Warning" ? "warning" : ""}>{event.type}</td>
                   <td>{event.reason}</td>
-                  <td><code>{event.object}</code></td>
+                  <td>
+                    <code>{event.object}</code>
+                  </td>
                   <td class="message">{event.message}</td>
                 </tr>
               ))}
@@ -300,13 +369,20 @@ function YamlText({ title, note, load }: { title: string; note: string; load(): 
   };
   return (
     <details class="card" onToggle={toggled}>
-      <summary><h2>{title}</h2><span class="muted">{note}</span></summary>
+      <summary>
+        <h2>{title}</h2>
+        <span class="muted">{note}</span>
+      </summary>
       {error ? <ErrorNote error={error} /> : null}
       {text === null && !error && <p class="muted">Loading…</p>}
       {text !== null && (
         <>
-          <button type="button" class="small" onClick={() => copy(text)}>Copy</button>
-          <pre tabIndex={0} role="group" aria-label={`${title} in YAML`}>{text}</pre>
+          <button type="button" class="small" onClick={() => copy(text)}>
+            Copy
+          </button>
+          <pre tabIndex={0} role="group" aria-label={`${title} in YAML`}>
+            {text}
+          </pre>
         </>
       )}
     </details>

@@ -1,10 +1,32 @@
 // All tasks, with their live state.
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { taskPath, post, postYaml, stillDeleting, url, type Deleted, type Pipeline, type State, type Task, type Whoami } from "./api";
+import {
+  type Deleted,
+  type Pipeline,
+  post,
+  postYaml,
+  type State,
+  stillDeleting,
+  type Task,
+  taskPath,
+  url,
+  type Whoami,
+} from "./api";
 import { age, localTime, plural, sizes } from "./format";
-import { applyEvent, changedWithin, isFinished, keyOf, keyOfTask, matches, sorted, SPANS, type TaskList } from "./list";
-import { AllUsers, announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
+import { applyEvent, changedWithin, isFinished, keyOf, keyOfTask, matches, SPANS, sorted, type TaskList } from "./list";
+import {
+  AllUsers,
+  announce,
+  Badge,
+  Confirm,
+  Empty,
+  ErrorNote,
+  NodeProgress,
+  Title,
+  useClock,
+  usePolled,
+} from "./parts";
 import { href, type Route, type TaskScope } from "./route";
 import { follow, lostAs } from "./stream";
 import { taskFile } from "./submit";
@@ -52,16 +74,26 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const interrupted = useStream(target, (name, data) => setList((before) => applyEvent(before, name, data)));
 
   const gone = state === "deleted";
-  const [past, problem] = usePolled<{ tasks: Task[] }>(gone ? "/tasks" : "", { ...scope, deleted: true }, 15, list?.tasks.size);
+  const [past, problem] = usePolled<{ tasks: Task[] }>(
+    gone ? "/tasks" : "",
+    { ...scope, deleted: true },
+    15,
+    list?.tasks.size,
+  );
 
   const select = (tasks: Iterable<Task>) =>
-    sorted([...tasks].filter((task) => matches(task, text) && changedWithin(task, since)), order);
+    sorted(
+      [...tasks].filter((task) => matches(task, text) && changedWithin(task, since)),
+      order,
+    );
   const matching = useMemo(() => select(list?.tasks.values() ?? []), [list, text, since, order]);
   const visible = gone ? select(past?.tasks ?? []) : matching.filter((task) => !state || task.status === state);
   const selected = gone ? [] : visible.filter((task) => chosen.has(keyOfTask(task)));
   const choose = (tasks: Task[], on: boolean) => {
     const next = new Set(chosen);
-    for (const task of tasks) if (on) next.add(keyOfTask(task)); else next.delete(keyOfTask(task));
+    for (const task of tasks)
+      if (on) next.add(keyOfTask(task));
+      else next.delete(keyOfTask(task));
     setChosen(next);
   };
   const set = (name: string, value: string) => {
@@ -104,12 +136,21 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
               onClick={() => set("status", state === name ? "" : name)}
             />
           ))}
-          <Chip label="deleted" count={gone ? visible.length : ""} active={gone} onClick={() => set("status", gone ? "" : "deleted")} />
+          <Chip
+            label="deleted"
+            count={gone ? visible.length : ""}
+            active={gone}
+            onClick={() => set("status", gone ? "" : "deleted")}
+          />
         </div>
         <label class="select">
           <span class="visually-hidden">Changed in</span>
           <select value={since} onChange={(event) => set("since", event.currentTarget.value)}>
-            {SPANS.map(([hours, title]) => <option key={hours} value={hours}>{title}</option>)}
+            {SPANS.map(([hours, title]) => (
+              <option key={hours} value={hours}>
+                {title}
+              </option>
+            ))}
           </select>
         </label>
         <AllUsers checked={allUsers} onChange={(on) => set("all_users", on ? "true" : "")} />
@@ -127,8 +168,12 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
       {interrupted && !list && <ErrorNote error={interrupted} />}
       {gone && problem ? <ErrorNote error={problem} /> : null}
       {(gone ? !past && !problem : !list && !interrupted) && <p class="muted">Loading…</p>}
-      {(gone ? past : list) && !visible.length && <NoTasks filtered={Boolean(text || since || (gone ? past?.tasks.length : state))} gone={gone} />}
-      {selected.length > 0 && <Selection tasks={selected} onStop={() => setStopping(selected)} onClear={() => setChosen(new Set())} />}
+      {(gone ? past : list) && !visible.length && (
+        <NoTasks filtered={Boolean(text || since || (gone ? past?.tasks.length : state))} gone={gone} />
+      )}
+      {selected.length > 0 && (
+        <Selection tasks={selected} onStop={() => setStopping(selected)} onClear={() => setChosen(new Set())} />
+      )}
       {visible.length > 0 && (
         <div class="card table">
           <table>
@@ -136,21 +181,49 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
             <thead>
               <tr>
                 <th scope="col" class="choice">
-                  {!gone && <input type="checkbox" aria-label="Select all tasks shown" checked={selected.length === visible.length}
-                    onChange={(event) => choose(visible, event.currentTarget.checked)} />}
+                  {!gone && (
+                    <input
+                      type="checkbox"
+                      aria-label="Select all tasks shown"
+                      checked={selected.length === visible.length}
+                      onChange={(event) => choose(visible, event.currentTarget.checked)}
+                    />
+                  )}
                 </th>
                 {columns.map(([column, title, wide]) => (
-                  <Column key={column} column={column} title={title} wide={wide} order={order} onSort={(name) => set("sort", name === "age" ? "" : name)} />
+                  <Column
+                    key={column}
+                    column={column}
+                    title={title}
+                    wide={wide}
+                    order={order}
+                    onSort={(name) => set("sort", name === "age" ? "" : name)}
+                  />
                 ))}
-                <th scope="col" class="wide-only"><span class="visually-hidden">Actions</span></th>
+                <th scope="col" class="wide-only">
+                  <span class="visually-hidden">Actions</span>
+                </th>
               </tr>
             </thead>
             <tbody>
               {visible.slice(0, shown).map((task, index) => (
                 <Fragment key={`${task.metadata.namespace}/${task.task_id}`}>
-                  {!gone && isFirst(visible, index) && <PipelineRow pipeline={list?.pipelines.get(keyOf(task, task.metadata.pipeline))} allUsers={allUsers} allNamespaces={allNamespaces} />}
-                  <Row task={task} gone={gone} allUsers={allUsers} allNamespaces={allNamespaces} chosen={chosen.has(keyOfTask(task))}
-                    onChoose={(on) => choose([task], on)} onStop={() => setStopping([task])} />
+                  {!gone && isFirst(visible, index) && (
+                    <PipelineRow
+                      pipeline={list?.pipelines.get(keyOf(task, task.metadata.pipeline))}
+                      allUsers={allUsers}
+                      allNamespaces={allNamespaces}
+                    />
+                  )}
+                  <Row
+                    task={task}
+                    gone={gone}
+                    allUsers={allUsers}
+                    allNamespaces={allNamespaces}
+                    chosen={chosen.has(keyOfTask(task))}
+                    onChoose={(on) => choose([task], on)}
+                    onStop={() => setStopping([task])}
+                  />
                 </Fragment>
               ))}
             </tbody>
@@ -162,7 +235,13 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
           )}
         </div>
       )}
-      {stopping.length > 0 && <StopTasks tasks={stopping} scope={{ all_users: allUsers ? "true" : undefined }} onClose={() => setStopping([])} />}
+      {stopping.length > 0 && (
+        <StopTasks
+          tasks={stopping}
+          scope={{ all_users: allUsers ? "true" : undefined }}
+          onClose={() => setStopping([])}
+        />
+      )}
     </>
   );
 }
@@ -176,7 +255,10 @@ function useStale(): Date | null {
   useEffect(() => {
     const check = async () => {
       if (document.hidden) return;
-      const ready = await fetch("/readyz").then(({ ok }) => ok, () => false);
+      const ready = await fetch("/readyz").then(
+        ({ ok }) => ok,
+        () => false,
+      );
       if (ready) seen.current = new Date();
       setStale(ready ? null : seen.current);
     };
@@ -189,7 +271,12 @@ function useStale(): Date | null {
 
 export function Live({ interrupted }: { interrupted: Error | null }) {
   const stale = useStale();
-  if (stale) return <span class="live off" role="status">stale since {stale.toLocaleTimeString()}: the cluster does not answer</span>;
+  if (stale)
+    return (
+      <span class="live off" role="status">
+        stale since {stale.toLocaleTimeString()}: the cluster does not answer
+      </span>
+    );
   return <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? lostAs(interrupted) : "live"}</span>;
 }
 
@@ -198,7 +285,15 @@ function isFirst(tasks: Task[], index: number): boolean {
   return Boolean(pipeline) && tasks.findIndex(({ metadata }) => metadata.pipeline === pipeline) === index;
 }
 
-function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipeline; allUsers: boolean; allNamespaces: boolean }) {
+function PipelineRow({
+  pipeline,
+  allUsers,
+  allNamespaces,
+}: {
+  pipeline?: Pipeline;
+  allUsers: boolean;
+  allNamespaces: boolean;
+}) {
   if (!pipeline) return null;
   const { namespace, note, num_tasks: total } = pipeline.metadata;
   const done = pipeline.tasks.filter(({ status }) => status === "completed").length;
@@ -207,21 +302,49 @@ function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipelin
     <tr>
       <td class="choice" />
       <th scope="row">
-        <a class="task-name" href={href("tasks", [pipeline.pipeline_id], { namespace, all_users: allUsers ? "true" : undefined })}>{pipeline.name}</a>
-        <span class="sub">{word} <code>{pipeline.pipeline_id}</code></span>
+        <a
+          class="task-name"
+          href={href("tasks", [pipeline.pipeline_id], { namespace, all_users: allUsers ? "true" : undefined })}
+        >
+          {pipeline.name}
+        </a>
+        <span class="sub">
+          {word} <code>{pipeline.pipeline_id}</code>
+        </span>
       </th>
-      <td><Badge state={pipeline.status} />{note && <span class="sub reason" title={note}>{note}</span>}</td>
-      <td>{done} of {plural(total, word === "group" ? "task" : "stage")}</td>
+      <td>
+        <Badge state={pipeline.status} />
+        {note && (
+          <span class="sub reason" title={note}>
+            {note}
+          </span>
+        )}
+      </td>
+      <td>
+        {done} of {plural(total, word === "group" ? "task" : "stage")}
+      </td>
       <td class="wide-only" />
       {allUsers && <td class="wide-only">{pipeline.username}</td>}
       {allNamespaces && <td class="wide-only">{namespace}</td>}
-      <td class="wide-only" title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</td>
+      <td class="wide-only" title={localTime(pipeline.created_at)}>
+        {age(pipeline.created_at)}
+      </td>
       <td class="wide-only" />
     </tr>
   );
 }
 
-function Chip({ label, count, active, onClick }: { label: string; count: number | string; active: boolean; onClick(): void }) {
+function Chip({
+  label,
+  count,
+  active,
+  onClick,
+}: {
+  label: string;
+  count: number | string;
+  active: boolean;
+  onClick(): void;
+}) {
   return (
     <button type="button" class={`chip ${label}`} aria-pressed={active} onClick={onClick}>
       {label} <span class="number">{count}</span>
@@ -234,14 +357,24 @@ function NoTasks({ filtered, gone }: { filtered: boolean; gone: boolean }) {
   if (gone) {
     return (
       <Empty title="No deleted tasks">
-        <p>Finished tasks stay here if a cluster admin sets <code>history: 1000</code> for the tasks controller.</p>
-        <p><a class="button" href={href("tasks")}>Show all tasks</a></p>
+        <p>
+          Finished tasks stay here if a cluster admin sets <code>history: 1000</code> for the tasks controller.
+        </p>
+        <p>
+          <a class="button" href={href("tasks")}>
+            Show all tasks
+          </a>
+        </p>
       </Empty>
     );
   }
   return (
     <Empty title="No tasks">
-      <p><a class="button primary" href={href("submit")}>Submit a task</a></p>
+      <p>
+        <a class="button primary" href={href("submit")}>
+          Submit a task
+        </a>
+      </p>
     </Empty>
   );
 }
@@ -258,9 +391,14 @@ function Column({ column, title, wide, order, onSort }: ColumnProps) {
   const current = order.replace(/^-/, "") === column;
   const descending = order.startsWith("-");
   return (
-    <th scope="col" class={wide ? "wide-only" : ""} aria-sort={current ? (descending ? "descending" : "ascending") : undefined}>
+    <th
+      scope="col"
+      class={wide ? "wide-only" : ""}
+      aria-sort={current ? (descending ? "descending" : "ascending") : undefined}
+    >
       <button type="button" class="sort" onClick={() => onSort(current && !descending ? `-${column}` : column)}>
-        {title}<span aria-hidden="true">{current ? (descending ? " ↑" : " ↓") : ""}</span>
+        {title}
+        <span aria-hidden="true">{current ? (descending ? " ↑" : " ↓") : ""}</span>
       </button>
     </th>
   );
@@ -284,9 +422,15 @@ function Selection({ tasks, onStop, onClear }: { tasks: Task[]; onStop(): void; 
   return (
     <div class="card selection" role="group" aria-label="Selected tasks">
       <span>{plural(tasks.length, "task")} selected</span>
-      <button type="button" class="small" onClick={onStop}>{stopWord(tasks)}</button>
-      <button type="button" class="small" onClick={again}>Submit again</button>
-      <button type="button" class="small quiet" onClick={onClear}>Clear</button>
+      <button type="button" class="small" onClick={onStop}>
+        {stopWord(tasks)}
+      </button>
+      <button type="button" class="small" onClick={again}>
+        Submit again
+      </button>
+      <button type="button" class="small quiet" onClick={onClear}>
+        Clear
+      </button>
       {error ? <ErrorNote error={error} /> : null}
     </div>
   );
@@ -319,31 +463,69 @@ function Row({ task, gone, allUsers, allNamespaces, chosen, onChoose, onStop }: 
         Logs<span class="visually-hidden"> of {title}</span>
       </a>
       <button type="button" class="small" onClick={onStop}>
-        {stopWord([task])}<span class="visually-hidden"> {title}</span>
+        {stopWord([task])}
+        <span class="visually-hidden"> {title}</span>
       </button>
     </>
   );
   return (
     <tr>
-      <td class="choice">{!gone && <input type="checkbox" aria-label={`Select ${title}`} checked={chosen} onChange={() => onChoose(!chosen)} />}</td>
+      <td class="choice">
+        {!gone && (
+          <input type="checkbox" aria-label={`Select ${title}`} checked={chosen} onChange={() => onChoose(!chosen)} />
+        )}
+      </td>
       <th scope="row">
-        {gone ? <span class="task-name">{name}</span> : <a class="task-name" href={href("tasks", [task.task_id], query)}>{name}</a>}
-        <span class="sub"><code>{task.task_id}</code><span class="narrow-only"> · {age(task.created_at)}{resources.accelerators && ` · ${resources.accelerators}`}</span></span>
+        {gone ? (
+          <span class="task-name">{name}</span>
+        ) : (
+          <a class="task-name" href={href("tasks", [task.task_id], query)}>
+            {name}
+          </a>
+        )}
+        <span class="sub">
+          <code>{task.task_id}</code>
+          <span class="narrow-only">
+            {" "}
+            · {age(task.created_at)}
+            {resources.accelerators && ` · ${resources.accelerators}`}
+          </span>
+        </span>
         <span class="narrow-only row-actions">{actions}</span>
       </th>
       <td>
         <Badge state={task.status} />
-        {note && <span class="sub reason" title={note}>{note}</span>}
-        {gone && logs && <span class="sub">logs: <code>kubectl sky logs {task.task_id} -n {namespace}</code></span>}
+        {note && (
+          <span class="sub reason" title={note}>
+            {note}
+          </span>
+        )}
+        {gone && logs && (
+          <span class="sub">
+            logs:{" "}
+            <code>
+              kubectl sky logs {task.task_id} -n {namespace}
+            </code>
+          </span>
+        )}
       </td>
-      <td><NodeProgress task={task} /></td>
+      <td>
+        <NodeProgress task={task} />
+      </td>
       <td class="wide-only">
         {[resources.accelerators, sizes(task)].filter(Boolean).join(", ")}
-        <code class="sub image" title={image}>{image}</code>
+        <code class="sub image" title={image}>
+          {image}
+        </code>
       </td>
       {allUsers && <td class="wide-only">{task.username}</td>}
       {allNamespaces && <td class="wide-only">{namespace}</td>}
-      <td class="wide-only" title={`${localTime(task.created_at)}${gone ? `, ended ${localTime(task.updated_at)}` : ""}`}>{age(task.created_at)}</td>
+      <td
+        class="wide-only"
+        title={`${localTime(task.created_at)}${gone ? `, ended ${localTime(task.updated_at)}` : ""}`}
+      >
+        {age(task.created_at)}
+      </td>
       <td class="wide-only row-actions">{actions}</td>
     </tr>
   );
@@ -361,9 +543,13 @@ export function StopTasks({ tasks, scope, onClose, onStopped }: StopProps) {
   const [first] = tasks;
   const what = tasks.length === 1 ? `task ${first!.name}` : plural(tasks.length, "task");
   const stop = async () => {
-    const stopOne = (task: Task) => post<Deleted>(taskPath(task.task_id, "/stop"), { ...scope, namespace: task.metadata.namespace });
+    const stopOne = (task: Task) =>
+      post<Deleted>(taskPath(task.task_id, "/stop"), { ...scope, namespace: task.metadata.namespace });
     const remaining = (await Promise.all(tasks.map(stopOne))).flatMap((answer) => answer.remaining ?? []);
-    const done = tasks.length === 1 ? `Task ${first!.name} (${first!.task_id}) ${word === "Stop" ? "stopped" : "deleted"}` : `${what}: done`;
+    const done =
+      tasks.length === 1
+        ? `Task ${first!.name} (${first!.task_id}) ${word === "Stop" ? "stopped" : "deleted"}`
+        : `${what}: done`;
     announce(remaining.length ? stillDeleting(remaining) : done);
     onStopped?.();
   };

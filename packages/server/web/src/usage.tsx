@@ -1,11 +1,11 @@
 // What a task uses over time: as Prometheus knows it, else as this page has polled it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { get, taskPath, type NodeUsage, type Usage as Answer, type UsageHistory } from "./api";
+import { type Usage as Answer, get, type NodeUsage, taskPath, type UsageHistory } from "./api";
 import { bytes } from "./format";
+import { Empty, ErrorNote } from "./parts";
 import type { TaskScope } from "./route";
 import { mayRetry } from "./stream";
-import { Empty, ErrorNote } from "./parts";
 import { onTheme } from "./theme";
 
 const INTERVAL = 10_000;
@@ -37,7 +37,13 @@ const cpus = (amount: number) => `${amount >= 10 ? amount.toFixed(0) : amount.to
 
 const MEASURES: Measure[] = [
   { title: "CPU (cores)", value: (node) => node.cpus, asked: (node) => node.cpus_asked, format: cpus },
-  { title: "Memory", value: (node) => node.memory_bytes, asked: (node) => node.memory_bytes_asked, format: bytes, steps: POWERS_OF_TWO },
+  {
+    title: "Memory",
+    value: (node) => node.memory_bytes,
+    asked: (node) => node.memory_bytes_asked,
+    format: bytes,
+    steps: POWERS_OF_TWO,
+  },
   { title: "GPU use", value: (node) => node.gpu_percent, format: (amount) => `${amount.toFixed(0)}%`, mean: true },
   { title: "GPU memory", value: (node) => node.gpu_memory_bytes, format: bytes, steps: POWERS_OF_TWO },
   { title: "GPUs (allocated)", value: (node) => node.gpus_asked, format: String, steps: POWERS_OF_TWO },
@@ -80,13 +86,17 @@ export function Usage({ id, scope, running }: { id: string; scope: TaskScope; ru
       try {
         if (!document.hidden || !running) {
           const asks = Date.now() >= due;
-          const result = await get<Answer>(taskPath(id, "/usage"), { ...scope, seconds: asks ? seconds : 0 }, controller.signal);
+          const result = await get<Answer>(
+            taskPath(id, "/usage"),
+            { ...scope, seconds: asks ? seconds : 0 },
+            controller.signal,
+          );
           const { history } = result;
           if (asks && history?.series.length !== 0) due = Date.now() + HISTORY_INTERVAL;
           if (history?.series.length) interval = HISTORY_INTERVAL;
           const sample = { time: Date.now() / 1000, nodes: result.nodes };
           if (result.nodes.length) polled.set(key, [...(polled.get(key) ?? []), sample].slice(-MAX_SAMPLES));
-          setSamples(history ? samplesOf(history, result.nodes) : polled.get(key) ?? []);
+          setSamples(history ? samplesOf(history, result.nodes) : (polled.get(key) ?? []));
           setError(null);
           setReason(result.reason ?? "");
           if (asks) setProblem(result.history_reason ?? "");
@@ -110,26 +120,47 @@ export function Usage({ id, scope, running }: { id: string; scope: TaskScope; ru
     };
   }, [key, running, seconds]);
   const last = samples.at(-1);
-  const measures = MEASURES.filter(({ value }) => samples.some(({ nodes }) => nodes.some((node) => value(node) != null)));
+  const measures = MEASURES.filter(({ value }) =>
+    samples.some(({ nodes }) => nodes.some((node) => value(node) != null)),
+  );
   return (
     <section class="card" aria-labelledby="usage">
       <div class="card-head">
         <h2 id="usage">Usage</h2>
-        {recorded ? <Span seconds={seconds} onChange={setSeconds} /> : <span class="muted">since this page was opened</span>}
+        {recorded ? (
+          <Span seconds={seconds} onChange={setSeconds} />
+        ) : (
+          <span class="muted">since this page was opened</span>
+        )}
       </div>
       {error ? <ErrorNote error={error} quiet /> : null}
       {!recorded && !error && (
         <p class="muted">
-          {problem || <>For the use of GPUs and the time before, an admin names a Prometheus: the setting <code>prometheus: URL</code>.</>}
+          {problem || (
+            <>
+              For the use of GPUs and the time before, an admin names a Prometheus: the setting{" "}
+              <code>prometheus: URL</code>.
+            </>
+          )}
         </p>
       )}
       {!error && !last && (
-        <Empty title={reason && !recorded ? `No measurements: ${reason}` : running || recorded ? "No measurements yet" : "No measurements: the task has finished"} />
+        <Empty
+          title={
+            reason && !recorded
+              ? `No measurements: ${reason}`
+              : running || recorded
+                ? "No measurements yet"
+                : "No measurements: the task has finished"
+          }
+        />
       )}
       {last && (
         <>
           <div class="charts">
-            {measures.map((measure) => <Chart key={measure.title} measure={measure} samples={samples} />)}
+            {measures.map((measure) => (
+              <Chart key={measure.title} measure={measure} samples={samples} />
+            ))}
           </div>
           <Latest measures={measures} nodes={last.nodes} />
         </>
@@ -155,7 +186,14 @@ function Latest({ measures, nodes }: { measures: Measure[]; nodes: Use[] }) {
       <div class="scroll" tabIndex={0} role="group" aria-label="Latest values">
         <table>
           <thead>
-            <tr><th scope="col">Node</th>{measures.map(({ title }) => <th key={title} scope="col">{title}</th>)}</tr>
+            <tr>
+              <th scope="col">Node</th>
+              {measures.map(({ title }) => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
           </thead>
           <tbody>
             {nodes.map((node) => (
@@ -191,7 +229,7 @@ function lines(measure: Measure, samples: Sample[]): { names: string[]; data: uP
   const values = ranks.map((rank) =>
     samples.map(({ nodes }) => {
       const node = nodes.find((entry) => entry.node === rank);
-      return node ? measure.value(node) ?? null : null;
+      return node ? (measure.value(node) ?? null) : null;
     }),
   );
   return { names: ranks.map((rank) => `node-${rank}`), data: [times, ...values] };
@@ -229,7 +267,9 @@ function Chart({ measure, samples }: { measure: Measure; samples: Sample[] }) {
   return (
     <figure class="chart">
       <figcaption>{measure.title}</figcaption>
-      <div role="img" aria-label={`${measure.title} over time. Now: ${latest.join(", ")}`}><div ref={element} aria-hidden="true" /></div>
+      <div role="img" aria-label={`${measure.title} over time. Now: ${latest.join(", ")}`}>
+        <div ref={element} aria-hidden="true" />
+      </div>
     </figure>
   );
 }

@@ -37,7 +37,9 @@ export function Volumes({ user }: { user: Whoami }) {
       <div class="heading">
         <Title text="Volumes" />
         <div class="heading-actions">
-          <button type="button" class="primary" onClick={() => setCreating(true)}>Create a volume</button>
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            Create a volume
+          </button>
         </div>
       </div>
       <div class="toolbar">
@@ -46,7 +48,11 @@ export function Volumes({ user }: { user: Whoami }) {
       {error ? <ErrorNote error={error} /> : null}
       {!volumes && !error && <p class="muted">Loading…</p>}
       {volumes && !volumes.length && (
-        <Empty title="No volumes"><p>A volume keeps data between tasks: mount it with <code>volumes:</code> in a task file.</p></Empty>
+        <Empty title="No volumes">
+          <p>
+            A volume keeps data between tasks: mount it with <code>volumes:</code> in a task file.
+          </p>
+        </Empty>
       )}
       {volumes && volumes.length > 0 && (
         <div class="card table">
@@ -57,27 +63,53 @@ export function Volumes({ user }: { user: Whoami }) {
                 <th scope="col">Volume</th>
                 <th scope="col">Size</th>
                 <th scope="col">Status</th>
-                <th scope="col" class="wide-only">Access modes</th>
-                <th scope="col" class="wide-only">StorageClass</th>
-                {allUsers && <th scope="col" class="wide-only">User</th>}
-                <th scope="col" class="wide-only">Age</th>
-                <th scope="col"><span class="visually-hidden">Actions</span></th>
+                <th scope="col" class="wide-only">
+                  Access modes
+                </th>
+                <th scope="col" class="wide-only">
+                  StorageClass
+                </th>
+                {allUsers && (
+                  <th scope="col" class="wide-only">
+                    User
+                  </th>
+                )}
+                <th scope="col" class="wide-only">
+                  Age
+                </th>
+                <th scope="col">
+                  <span class="visually-hidden">Actions</span>
+                </th>
               </tr>
             </thead>
             <tbody>
               {volumes.map((volume) => (
                 <tr key={volume.volume_id}>
-                  <th scope="row">{volume.name}<span class="sub"><code>{volume.volume_id}</code></span></th>
+                  <th scope="row">
+                    {volume.name}
+                    <span class="sub">
+                      <code>{volume.volume_id}</code>
+                    </span>
+                  </th>
                   <td>{volume.size}</td>
-                  <td><span class={`badge ${volume.status.toLowerCase()}`}>{volume.status}</span>{volume.reason && <span class="sub reason">{volume.reason}</span>}</td>
+                  <td>
+                    <span class={`badge ${volume.status.toLowerCase()}`}>{volume.status}</span>
+                    {volume.reason && <span class="sub reason">{volume.reason}</span>}
+                  </td>
                   <td class="wide-only">{volume.access_modes.join(", ")}</td>
                   <td class="wide-only">{volume.storage_class}</td>
                   {allUsers && <td class="wide-only">{volume.username}</td>}
-                  <td class="wide-only" title={localTime(volume.created_at)}>{age(volume.created_at)}</td>
+                  <td class="wide-only" title={localTime(volume.created_at)}>
+                    {age(volume.created_at)}
+                  </td>
                   <td class="row-actions">
                     {(!allUsers || volume.username === user.user) && (
                       <button type="button" class="small" onClick={() => setDeleting(volume)}>
-                        Delete<span class="visually-hidden"> {volume.name} {volume.volume_id}</span>
+                        Delete
+                        <span class="visually-hidden">
+                          {" "}
+                          {volume.name} {volume.volume_id}
+                        </span>
                       </button>
                     )}
                   </td>
@@ -123,19 +155,44 @@ function Create({ onClose, onCreated }: { onClose(): void; onCreated(): void }) 
     <Dialog title="Create a volume" onClose={onClose}>
       <form onSubmit={create} class="fields">
         <label for="volume-name">Name</label>
-        <input id="volume-name" required autocomplete="off" value={name} onInput={(event) => setName(event.currentTarget.value)} />
+        <input
+          id="volume-name"
+          required
+          autocomplete="off"
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
         <label for="volume-size">Size</label>
-        <input id="volume-size" required autocomplete="off" value={size} onInput={(event) => setSize(event.currentTarget.value)} />
-        <label for="volume-class">StorageClass <span class="muted">(default: the cluster's)</span></label>
-        <input id="volume-class" autocomplete="off" value={storageClass} onInput={(event) => setStorageClass(event.currentTarget.value)} />
+        <input
+          id="volume-size"
+          required
+          autocomplete="off"
+          value={size}
+          onInput={(event) => setSize(event.currentTarget.value)}
+        />
+        <label for="volume-class">
+          StorageClass <span class="muted">(default: the cluster's)</span>
+        </label>
+        <input
+          id="volume-class"
+          autocomplete="off"
+          value={storageClass}
+          onInput={(event) => setStorageClass(event.currentTarget.value)}
+        />
         <label for="volume-mode">Access mode</label>
         <select id="volume-mode" value={mode} onChange={(event) => setMode(event.currentTarget.value)}>
-          {ACCESS_MODES.map((entry) => <option key={entry}>{entry}</option>)}
+          {ACCESS_MODES.map((entry) => (
+            <option key={entry}>{entry}</option>
+          ))}
         </select>
         {error ? <ErrorNote error={error} /> : null}
         <div class="actions">
-          <button type="button" onClick={onClose}>Cancel</button>
-          <button type="submit" class="primary">Create volume</button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary">
+            Create volume
+          </button>
         </div>
       </form>
     </Dialog>
