@@ -1,7 +1,7 @@
 // The cluster's GPUs, the GPU-hours of tasks, and Kueue's queues, as bars.
 import { useState } from "preact/hooks";
 import type { AcceleratorNode, ClusterEvent, GpuHoursList, Queue, Quota } from "./api";
-import { age, bytes, plural, quantity } from "./format";
+import { age, amount, plural, quantity } from "./format";
 import { AllUsers, Bar, Empty, ErrorNote, Title, usePolled } from "./parts";
 import { EventTable } from "./task";
 
@@ -275,12 +275,4 @@ function HoursCard({ title, usage }: { title: string; usage: GpuHoursList }) {
 
 function hours({ gpu_hours: count }: GpuHoursList["total"]): string {
   return `${count.toFixed(1)} GPU-hours`;
-}
-
-function amount(resource: string, text: string | null): string {
-  const value = quantity(text);
-  if (value === null) return text || "?";
-  return /(^|\.)(memory|storage|ephemeral-storage)$/.test(resource)
-    ? bytes(value)
-    : String(Math.round(value * 100) / 100);
 }

@@ -8,7 +8,7 @@ import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, linter, lintGutter, lintKeymap } from "@codemirror/lint";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { EditorState } from "@codemirror/state";
+import { EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { Problem } from "./api";
@@ -69,59 +69,12 @@ export interface Editor {
 
 export function createEditor(host: HTMLElement, options: EditorOptions): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  let schema: ReturnType<typeof completer> | null = null;
-  SchemaFiles.load().then(
-    (files) => {
-      schema = completer(files);
-    },
-    () => {},
-  );
   const view = new EditorView({
     parent: root,
     root,
     state: EditorState.create({
       doc: options.text,
-      extensions: [
-        lineNumbers(),
-        history(),
-        drawSelection(),
-        indentOnInput(),
-        indentUnit.of("  "),
-        bracketMatching(),
-        closeBrackets(),
-        highlightActiveLine(),
-        highlightSelectionMatches(),
-        search({ top: true }),
-        yaml(),
-        syntaxHighlighting(COLORS),
-        autocompletion({ override: [(context) => schema?.(context) ?? null], icons: false }),
-        lintGutter(),
-        linter(
-          (state) =>
-            options
-              .validate(state.state.doc.toString())
-              .then((problems) => problems.map((problem) => diagnostic(state.state, problem))),
-          {
-            delay: VALIDATE_AFTER,
-          },
-        ),
-        // Escape, then Tab leaves the editor.
-        keymap.of([
-          ...closeBracketsKeymap,
-          ...completionKeymap,
-          ...lintKeymap,
-          ...searchKeymap,
-          ...historyKeymap,
-          ...defaultKeymap,
-          indentWithTab,
-        ]),
-        EditorView.contentAttributes.of({
-          "aria-label": options.label,
-          "aria-description": "Press Escape, then Tab to leave the editor",
-        }),
-        EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
-        THEME,
-      ],
+      extensions: extensions(options),
     }),
   });
   view.scrollDOM.tabIndex = 0; // it scrolls sideways: the keyboard must reach it
@@ -135,6 +88,53 @@ export function createEditor(host: HTMLElement, options: EditorOptions): Editor 
     },
     destroy: () => view.destroy(),
   };
+}
+
+function extensions(options: EditorOptions): Extension[] {
+  let schema: ReturnType<typeof completer> | null = null;
+  SchemaFiles.load().then(
+    (files) => {
+      schema = completer(files);
+    },
+    () => {},
+  );
+  const check = async ({ state }: EditorView) => {
+    const problems = await options.validate(state.doc.toString());
+    return problems.map((problem) => diagnostic(state, problem));
+  };
+  return [
+    lineNumbers(),
+    history(),
+    drawSelection(),
+    indentOnInput(),
+    indentUnit.of("  "),
+    bracketMatching(),
+    closeBrackets(),
+    highlightActiveLine(),
+    highlightSelectionMatches(),
+    search({ top: true }),
+    yaml(),
+    syntaxHighlighting(COLORS),
+    autocompletion({ override: [(context) => schema?.(context) ?? null], icons: false }),
+    lintGutter(),
+    linter(check, { delay: VALIDATE_AFTER }),
+    // Escape, then Tab leaves the editor.
+    keymap.of([
+      ...closeBracketsKeymap,
+      ...completionKeymap,
+      ...lintKeymap,
+      ...searchKeymap,
+      ...historyKeymap,
+      ...defaultKeymap,
+      indentWithTab,
+    ]),
+    EditorView.contentAttributes.of({
+      "aria-label": options.label,
+      "aria-description": "Press Escape, then Tab to leave the editor",
+    }),
+    EditorView.updateListener.of((update) => update.docChanged && options.onChange(update.state.doc.toString())),
+    THEME,
+  ];
 }
 
 function diagnostic(state: EditorState, problem: Problem): Diagnostic {

@@ -76,6 +76,15 @@ export function quantity(text: string | null): number | null {
   return match && factor !== undefined && Number.isFinite(value) ? value * factor : null;
 }
 
+// A quantity of a resource, in bytes if it is memory or storage.
+export function amount(resource: string, text: string | null): string {
+  const value = quantity(text);
+  if (value === null) return text || "?";
+  return /(^|\.)(memory|storage|ephemeral-storage)$/.test(resource)
+    ? bytes(value)
+    : String(Math.round(value * 100) / 100);
+}
+
 // What each node of a task requests, without GPUs.
 export function sizes({ metadata: { resources } }: Task): string {
   const { cpus, memory } = resources;
@@ -86,6 +95,17 @@ export function sizes({ metadata: { resources } }: Task): string {
 
 export function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+// Ranks as ranges: node-0 to node-3, node-7.
+export function ranges(values: number[], word: string): string {
+  const spans: [number, number][] = [];
+  for (const value of [...values].sort((a, b) => a - b)) {
+    const last = spans.at(-1);
+    if (last && value === last[1] + 1) last[1] = value;
+    else spans.push([value, value]);
+  }
+  return spans.map(([from, to]) => (from === to ? `${word}${from}` : `${word}${from} to ${word}${to}`)).join(", ");
 }
 
 // biome-ignore-start lint/suspicious/noControlCharactersInRegex: they are what is removed

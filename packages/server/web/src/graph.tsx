@@ -1,8 +1,9 @@
 // The stages of a pipeline as a graph: boxes with their states, in rows as wide as the page.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { Pipeline, Task } from "./api";
-import { age, duration } from "./format";
+import { useSize } from "./parts";
 import { href, type TaskScope } from "./route";
+import { took } from "./stages";
 
 const WIDTH = 196;
 const HEIGHT = 62;
@@ -11,12 +12,7 @@ const LONGEST_NAME = 18; // characters that fit into a box
 
 export function Graph({ pipeline, scope }: { pipeline: Pipeline; scope: TaskScope }) {
   const element = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(entry!.contentRect.width));
-    observer.observe(element.current!);
-    return () => observer.disconnect();
-  }, []);
+  const width = useSize(element)?.width ?? 0;
   const stages = pipeline.tasks as Task[];
   const columns = Math.max(1, Math.min(stages.length, Math.floor((width + GAP) / (WIDTH + GAP))));
   const rows = Math.ceil(stages.length / columns);
@@ -77,16 +73,4 @@ function Stage({ stage, scope, x, y }: Point & { stage: Task; scope: TaskScope }
       </text>
     </a>
   );
-}
-
-// From the start of the first node to the end of the last one, or to now.
-function took({ metadata: { nodes = [] } }: Task): string {
-  const start = nodes.flatMap(({ started_at: time }) => time ?? []).sort()[0];
-  if (!start) return "";
-  if (nodes.some(({ state, ended_at: end }) => !end && state !== "pending")) return age(start);
-  const end = nodes
-    .flatMap(({ ended_at: time }) => time ?? [])
-    .sort()
-    .at(-1);
-  return end ? duration(start, end) : "";
 }

@@ -62,6 +62,33 @@ export function changedWithin(task: Task, hours: string): boolean {
   return !hours || Date.parse(task.updated_at) >= Date.now() - Number(hours) * 3_600_000;
 }
 
+// What the address says of the list: which tasks it shows, in which order.
+export interface Filter {
+  allUsers: boolean;
+  allNamespaces: boolean;
+  status: string; // "deleted": tasks of the history
+  text: string;
+  since: string; // hours
+  order: string; // as in `sorted`
+}
+
+export function filterOf(query: URLSearchParams): Filter {
+  return {
+    allUsers: query.get("all_users") === "true",
+    allNamespaces: query.get("all_namespaces") === "true",
+    status: query.get("status") ?? "",
+    text: query.get("filter") ?? "",
+    since: query.get("since") ?? "",
+    order: query.get("sort") ?? "age",
+  };
+}
+
+// Tasks of any status that match, in order.
+export function select(tasks: Iterable<Task>, { text, since, order }: Filter): Task[] {
+  const found = [...tasks].filter((task) => matches(task, text) && changedWithin(task, since));
+  return sorted(found, order);
+}
+
 const gpus = (task: Task) =>
   Number(/:(\d+)/.exec(task.metadata.resources.accelerators ?? "")?.[1] ?? 0) * task.metadata.num_nodes;
 
@@ -84,4 +111,16 @@ export function sorted(tasks: Iterable<Task>, column: string): Task[] {
   );
   keyed.sort((one, other) => (one[0] < other[0] ? -sign : one[0] > other[0] ? sign : one[1] < other[1] ? 1 : -1));
   return keyed.map(([, , task]) => task);
+}
+
+// Whether a task is the first of its pipeline in a list.
+export function isFirst(tasks: Task[], index: number): boolean {
+  const pipeline = tasks[index]!.metadata.pipeline;
+  return Boolean(pipeline) && tasks.findIndex(({ metadata }) => metadata.pipeline === pipeline) === index;
+}
+
+// What stopping does to them: nothing runs in finished tasks any more.
+export function stopWord(tasks: Task[]): string {
+  const finished = tasks.filter(isFinished).length;
+  return finished === tasks.length ? "Delete" : finished ? "Stop and delete" : "Stop";
 }

@@ -36,22 +36,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
     event.preventDefault();
     if (token.trim()) void login({ token: token.trim() });
   };
-  if (behindProxy()) {
-    return (
-      <main class="login">
-        <div class="card">
-          <Logo />
-          <Title text="Logged out of kubectl sky" />
-          <p class="muted">
-            Your identity provider may still know you: on a computer that you share, log out there, too.
-          </p>
-          <a class="button primary wide" href={`/oauth2/start?rd=%2Fui%2F${place}`}>
-            Log in
-          </a>
-        </div>
-      </main>
-    );
-  }
+  if (behindProxy()) return <LoggedOut place={place} />;
   return (
     <main class="login">
       <div class="card">
@@ -68,10 +53,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
             value={token}
             onInput={(event) => setToken(event.currentTarget.value)}
           />
-          <p class="muted" id="token-help">
-            For example, the output of <code>kubectl create token NAME</code>. The server keeps it in memory until you
-            log out, at most twelve hours, and uses it for every request: you see what the token may see.
-          </p>
+          <TokenHelp />
           {error ? <ErrorNote error={error} /> : null}
           <button type="submit" class="primary wide" disabled={busy}>
             {busy ? "Logging in…" : "Log in"}
@@ -79,5 +61,31 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
         </form>
       </div>
     </main>
+  );
+}
+
+function LoggedOut({ place }: { place: string }) {
+  return (
+    <main class="login">
+      <div class="card">
+        <Logo />
+        <Title text="Logged out of kubectl sky" />
+        <p class="muted">
+          Your identity provider may still know you: on a computer that you share, log out there, too.
+        </p>
+        <a class="button primary wide" href={`/oauth2/start?rd=%2Fui%2F${place}`}>
+          Log in
+        </a>
+      </div>
+    </main>
+  );
+}
+
+function TokenHelp() {
+  return (
+    <p class="muted" id="token-help">
+      For example, the output of <code>kubectl create token NAME</code>. The server keeps it in memory until you log
+      out, at most twelve hours, and uses it for every request: you see what the token may see.
+    </p>
   );
 }

@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, download, get, type Service, type Task, taskPath, url } from "./api";
 import { type Line, LogLines, split } from "./loglines";
-import { Empty, ErrorNote, Title } from "./parts";
+import { Check, Empty, ErrorNote, Title, useSize } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { follow, lostAs, mayRetry } from "./stream";
 import { Live } from "./tasks";
@@ -19,26 +19,84 @@ interface LogsProps {
   search: string; // when the page was opened
 }
 
-export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) {
-  const [error, setError] = useState<Error | null>(null);
-  const [note, setNote] = useState("");
-  const [status, setStatus] = useState<"connecting" | "live" | "reconnecting" | "disconnected" | "complete">(
-    "connecting",
-  );
-  const [, setVersion] = useState(0);
-  const [search, setSearch] = useState(first);
-  const [only, setOnly] = useState(false);
-  const [times, setTimes] = useState(false);
-  const [following, setFollowing] = useState(true);
-  const [current, setCurrent] = useState(-1); // which match is selected
-  const log = useMemo(() => new LogLines(), []);
+// What the reader looks at.
+interface View {
+  search: string;
+  only: boolean; // lines that match
+  times: boolean;
+  following: boolean;
+  current: number; // which match is selected; -1: none
+}
+
+export function Logs(props: LogsProps) {
+  const { of, id, scope, rank, byNode, search: first } = props;
+  const [view, setView] = useState<View>({ search: first, only: false, times: false, following: true, current: -1 });
+  const change = (changes: Partial<View>) => setView((before) => ({ ...before, ...changes }));
+  const { search, current } = view;
   const pane = useRef<Pane | null>(null);
-
-  const [about, setAbout] = useState({ name: id, nodes: 1 });
+  const { name, nodes } = useName(of, id, scope);
   const word = of === "tasks" ? "node" : "replica";
-  const path = of === "tasks" ? taskPath(id, "/logs") : `/services/${encodeURIComponent(id)}/logs`;
-  const which = of === "tasks" ? { rank, by_node: byNode } : { replica: rank };
 
+  const { log, status, note, error, setError, draw } = useLog(logUrl(props, "true"));
+  const query = { ...scope, rank, by_node: byNode ? "true" : undefined, search };
+  const open = (changes: typeof query) => go(of, [id, "logs"], changes);
+  useEffect(() => {
+    history.replaceState(null, "", href(of, [id, "logs"], query)); // no step of the history for each key
+    log.search(search);
+    change({ current: -1 });
+    draw();
+  }, [search]);
+
+  const fatal = error instanceof ApiError && !mayRetry(error);
+  const select = (step: number) => {
+    if (!log.matches.length) return;
+    const next = (current + step + log.matches.length) % log.matches.length;
+    change({ current: next, following: false });
+    pane.current?.show(view.only ? next : log.matches[next]!);
+  };
+  const save = () => download(logUrl(props, "false"), `${name}-${id}${rank && `-${word}-${rank}`}.log`).catch(setError);
+  return (
+    <div class="logs">
+      <Heading of={of} id={id} scope={scope} name={name} status={status} onSave={save} />
+      <div class="toolbar" role="search">
+        <RankChoice word={word} count={nodes} rank={rank} onChange={(chosen) => open({ ...query, rank: chosen })} />
+        <SearchField view={view} onChange={change} onSelect={select} />
+        {of === "tasks" && nodes > 1 && !rank && (
+          <Check
+            label="By node"
+            checked={byNode}
+            onChange={(on) => open({ ...query, by_node: on ? "true" : undefined })}
+          />
+        )}
+        {search && <Matches log={log} current={current} onSelect={select} />}
+        <ViewChecks view={view} onChange={change} />
+        <span class="muted number">{log.lines.length.toLocaleString("en")} lines</span>
+      </div>
+      {error && (fatal || status === "connecting") && <ErrorNote error={error} />}
+      <Notes note={note} dropped={log.dropped} />
+      {!log.lines.length && !fatal ? (
+        <Empty title={status === "complete" ? "The log is empty" : "No log lines yet"} />
+      ) : (
+        <LogPane
+          ref={pane}
+          log={log}
+          view={view}
+          prefix={!rank && nodes > 1}
+          onFollowing={(on) => change({ following: on })}
+        />
+      )}
+    </div>
+  );
+}
+
+function logUrl({ of, id, scope, rank, byNode }: LogsProps, following: "true" | "false"): string {
+  if (of === "tasks") return url(taskPath(id, "/logs"), { ...scope, rank, by_node: byNode, follow: following });
+  return url(`/services/${encodeURIComponent(id)}/logs`, { ...scope, replica: rank, follow: following });
+}
+
+// The name of a task or service, and of how many nodes or replicas there are logs.
+function useName(of: LogsProps["of"], id: string, scope: TaskScope): { name: string; nodes: number } {
+  const [about, setAbout] = useState({ name: id, nodes: 1 });
   useEffect(() => {
     const read =
       of === "tasks"
@@ -49,16 +107,29 @@ export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) 
           }));
     read.then(setAbout, () => {});
   }, [id, scope.namespace]);
+  return about;
+}
+
+type Status = "connecting" | "live" | "reconnecting" | "disconnected" | "complete";
+
+// Follow a log from its first line. It is drawn once a frame, however many lines arrive.
+function useLog(target: string) {
+  const log = useMemo(() => new LogLines(), []);
+  const [status, setStatus] = useState<Status>("connecting");
+  const [note, setNote] = useState("");
+  const [error, setError] = useState<Error | null>(null);
+  const [, setVersion] = useState(0);
+  const draw = () => setVersion((version) => version + 1);
 
   useEffect(() => {
     let frame = 0;
     const changed = () => {
       frame ||= requestAnimationFrame(() => {
         frame = 0;
-        setVersion((version) => version + 1);
+        draw();
       });
     };
-    const stop = follow(url(path, { ...scope, ...which, follow: true }), {
+    const stop = follow(target, {
       onConnected: () => {
         setStatus("live");
         setError(null);
@@ -78,38 +149,22 @@ export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) 
       stop();
       cancelAnimationFrame(frame);
     };
-  }, [id, scope.namespace, rank]);
+  }, []); // another log is another page: main.tsx gives each a key
+  return { log, status, note, error, setError, draw };
+}
 
-  const query = { ...scope, rank, by_node: byNode ? "true" : undefined, search };
-  useEffect(() => {
-    history.replaceState(null, "", href(of, [id, "logs"], query)); // no step of the history for each key
-    log.search(search);
-    setCurrent(-1);
-    setVersion((version) => version + 1);
-  }, [search]);
+interface HeadingProps {
+  of: LogsProps["of"];
+  id: string;
+  scope: TaskScope;
+  name: string;
+  status: Status;
+  onSave(): void;
+}
 
-  const select = (step: number) => {
-    if (!log.matches.length) return;
-    const next = (current + step + log.matches.length) % log.matches.length;
-    setCurrent(next);
-    setFollowing(false);
-    pane.current?.show(only ? next : log.matches[next]!);
-  };
-  const keys = (event: KeyboardEvent) => {
-    if (event.key === "Enter") {
-      event.preventDefault();
-      select(event.shiftKey || (current < 0 && following) ? -1 : 1);
-    } else if (event.key === "Escape") setSearch("");
-  };
-  const { name, nodes } = about;
-  const shown = only && search ? log.matches : null;
-  const fatal = error instanceof ApiError && !mayRetry(error);
-  const save = () => {
-    const target = url(path, { ...scope, ...which, follow: "false" });
-    download(target, `${name}-${id}${rank && `-${word}-${rank}`}.log`).catch(setError);
-  };
+function Heading({ of, id, scope, name, status, onSave }: HeadingProps) {
   return (
-    <div class="logs">
+    <>
       <nav aria-label="Breadcrumb" class="crumbs">
         {of === "tasks" ? (
           <>
@@ -125,96 +180,102 @@ export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) 
         <Title text={`Logs of ${name}`}>Logs</Title>
         {status === "live" ? <Live interrupted={null} /> : <span class={`live ${status}`}>{status}</span>}
         <div class="heading-actions">
-          <button type="button" onClick={save}>
+          <button type="button" onClick={onSave}>
             Download
           </button>
         </div>
       </div>
-      <div class="toolbar" role="search">
-        <label class="select">
-          <span class="visually-hidden">{word === "node" ? "Node" : "Replica"}</span>
-          <select
-            value={rank}
-            onChange={(event) => go(of, [id, "logs"], { ...query, rank: event.currentTarget.value })}
-          >
-            <option value="">All {word}s</option>
-            {Array.from({ length: nodes }, (_, index) => (
-              <option key={index} value={String(index)}>
-                {word}-{index}
-              </option>
-            ))}
-          </select>
-        </label>
-        <input
-          type="search"
-          aria-label="Search in the logs"
-          placeholder="Search"
-          value={search}
-          onInput={(event) => setSearch(event.currentTarget.value)}
-          onKeyDown={keys}
-        />
-        {of === "tasks" && nodes > 1 && !rank && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={byNode}
-              onChange={() => go("tasks", [id, "logs"], { ...query, by_node: byNode ? undefined : "true" })}
-            />
-            By node
-          </label>
-        )}
-        {search && (
-          <span class="found">
-            <span role="status" class="number">
-              {log.matches.length
-                ? `${current < 0 ? "" : `${current + 1} of `}${log.matches.length.toLocaleString("en")}`
-                : "no match"}
-            </span>
-            <button type="button" class="small" aria-label="Previous match" onClick={() => select(-1)}>
-              ↑
-            </button>
-            <button type="button" class="small" aria-label="Next match" onClick={() => select(1)}>
-              ↓
-            </button>
-          </span>
-        )}
-        <label class="check">
-          <input type="checkbox" checked={only} onChange={() => setOnly(!only)} />
-          Matches only
-        </label>
-        <label class="check">
-          <input type="checkbox" checked={times} onChange={() => setTimes(!times)} />
-          Timestamps
-        </label>
-        <label class="check">
-          <input type="checkbox" checked={following} onChange={() => setFollowing(!following)} />
-          Follow
-        </label>
-        <span class="muted number">{log.lines.length.toLocaleString("en")} lines</span>
-      </div>
-      {error && (fatal || status === "connecting") && <ErrorNote error={error} />}
+    </>
+  );
+}
+
+interface RankChoiceProps {
+  word: string;
+  count: number;
+  rank: string;
+  onChange(rank: string): void;
+}
+
+function RankChoice({ word, count, rank, onChange }: RankChoiceProps) {
+  return (
+    <label class="select">
+      <span class="visually-hidden">{word === "node" ? "Node" : "Replica"}</span>
+      <select value={rank} onChange={(event) => onChange(event.currentTarget.value)}>
+        <option value="">All {word}s</option>
+        {Array.from({ length: count }, (_, index) => (
+          <option key={index} value={String(index)}>
+            {word}-{index}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface SearchFieldProps {
+  view: View;
+  onChange(changes: Partial<View>): void;
+  onSelect(step: number): void;
+}
+
+// Enter selects the next match, or first the last one of a log that is followed; Shift+Enter the previous one.
+function SearchField({ view, onChange, onSelect }: SearchFieldProps) {
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      onSelect(event.shiftKey || (view.current < 0 && view.following) ? -1 : 1);
+    } else if (event.key === "Escape") onChange({ search: "" });
+  };
+  return (
+    <input
+      type="search"
+      aria-label="Search in the logs"
+      placeholder="Search"
+      value={view.search}
+      onInput={(event) => onChange({ search: event.currentTarget.value })}
+      onKeyDown={keys}
+    />
+  );
+}
+
+function Matches({ log, current, onSelect }: { log: LogLines; current: number; onSelect(step: number): void }) {
+  const count = log.matches.length.toLocaleString("en");
+  const position = current < 0 ? "" : `${current + 1} of `;
+  return (
+    <span class="found">
+      <span role="status" class="number">
+        {log.matches.length ? `${position}${count}` : "no match"}
+      </span>
+      <button type="button" class="small" aria-label="Previous match" onClick={() => onSelect(-1)}>
+        ↑
+      </button>
+      <button type="button" class="small" aria-label="Next match" onClick={() => onSelect(1)}>
+        ↓
+      </button>
+    </span>
+  );
+}
+
+function ViewChecks({ view, onChange }: { view: View; onChange(changes: Partial<View>): void }) {
+  return (
+    <>
+      <Check label="Matches only" checked={view.only} onChange={(on) => onChange({ only: on })} />
+      <Check label="Timestamps" checked={view.times} onChange={(on) => onChange({ times: on })} />
+      <Check label="Follow" checked={view.following} onChange={(on) => onChange({ following: on })} />
+    </>
+  );
+}
+
+function Notes({ note, dropped }: { note: string; dropped: number }) {
+  return (
+    <>
       {note && <p class="note">{note}</p>}
-      {log.dropped > 0 && (
+      {dropped > 0 && (
         <p class="note">
-          The first {log.dropped.toLocaleString("en")} lines are not kept in the page; the download has all lines.
+          The first {dropped.toLocaleString("en")} lines are not kept in the page; the download has all lines.
         </p>
       )}
-      {!log.lines.length && !fatal ? (
-        <Empty title={status === "complete" ? "The log is empty" : "No log lines yet"} />
-      ) : (
-        <LogPane
-          ref={pane}
-          log={log}
-          indexes={shown}
-          needle={search.toLowerCase()}
-          times={times}
-          prefix={!rank && nodes > 1}
-          selected={current < 0 ? -1 : (log.matches[current] ?? -1)}
-          following={following}
-          onFollowing={setFollowing}
-        />
-      )}
-    </div>
+    </>
   );
 }
 
@@ -225,26 +286,19 @@ interface Pane {
 interface PaneProps {
   ref: { current: Pane | null };
   log: LogLines;
-  indexes: number[] | null;
-  needle: string;
-  times: boolean;
+  view: View;
   prefix: boolean;
-  selected: number;
-  following: boolean;
   onFollowing(on: boolean): void;
 }
 
-function LogPane({ ref, log, indexes, needle, times, prefix, selected, following, onFollowing }: PaneProps) {
+function LogPane({ ref, log, view, prefix, onFollowing }: PaneProps) {
+  const { search, only, times, following, current } = view;
   const element = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
-  const [height, setHeight] = useState(600);
+  const height = useSize(element)?.height ?? 600;
+  const indexes = only && search ? log.matches : null;
   const count = indexes ? indexes.length : log.lines.length;
 
-  useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setHeight(entry!.contentRect.height));
-    observer.observe(element.current!);
-    return () => observer.disconnect();
-  }, []);
   ref.current = {
     show: (index) => element.current?.scrollTo({ top: Math.max(0, index * ROW - height / 2) }),
   };
@@ -262,23 +316,14 @@ function LogPane({ ref, log, indexes, needle, times, prefix, selected, following
   };
   const first = Math.max(0, Math.floor(top / ROW) - MARGIN);
   const last = Math.min(count, Math.ceil((top + height) / ROW) + MARGIN);
+  const needle = search.toLowerCase();
   const rows = [];
   for (let position = first; position < last; position += 1) {
     const index = indexes ? indexes[position]! : position;
     const line = log.lines[index];
-    if (line) {
-      rows.push(
-        <Row
-          key={index + log.dropped}
-          line={line}
-          y={position * ROW}
-          needle={needle}
-          times={times}
-          prefix={prefix}
-          selected={index === selected}
-        />,
-      );
-    }
+    const selected = current >= 0 && index === log.matches[current];
+    const props = { y: position * ROW, needle, times, prefix, selected };
+    if (line) rows.push(<Row key={index + log.dropped} line={line} {...props} />);
   }
   const width = log.longest + (times ? 26 : 0) + (prefix ? 12 : 0) + 2;
   return (

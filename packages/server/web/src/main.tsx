@@ -35,18 +35,27 @@ const PAGES: [page: string, title: string, rest?: string][] = [
   ["submit", "Submit"], // on wide screens it is a button
 ];
 
-function App() {
+// The page of the address, as it changes.
+function useRoute(): Route {
   const [route, setRoute] = useState<Route>(parseRoute(location.hash));
-  const [user, setUser] = useState<Whoami | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [remembered, setRemembered] = useState<string | null>(null);
-
   useEffect(() => {
     const changed = () => {
       setRoute(parseRoute(location.hash));
       window.scrollTo(0, 0);
     };
     window.addEventListener("hashchange", changed);
+    return () => window.removeEventListener("hashchange", changed);
+  }, []);
+  return route;
+}
+
+function App() {
+  const route = useRoute();
+  const [user, setUser] = useState<Whoami | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [remembered, setRemembered] = useState<string | null>(null);
+
+  useEffect(() => {
     whenUnauthorized(() => {
       if (!behindProxy()) setSession(null);
       setNamespace("");
@@ -54,7 +63,6 @@ function App() {
       const current = parseRoute(location.hash);
       if (current.page !== "login") go("login", [], { next: location.hash.slice(1) });
     });
-    return () => window.removeEventListener("hashchange", changed);
   }, []);
 
   // The page of one task has the namespace of its link: it is no choice.
@@ -88,10 +96,7 @@ function App() {
   };
   return (
     <>
-      {/* biome-ignore lint/a11y/useValidAnchor: it is a link, but the hash of the address names the page */}
-      <a class="skip" href="#main" onClick={skip}>
-        Skip to content
-      </a>
+      <SkipLink />
       <Header route={route} user={user} namespace={namespace} onNamespace={choose} onLogout={() => setUser(null)} />
       <main class="page" id="main" tabIndex={-1}>
         <Guard key={[namespace, route.page, ...route.parts].join("/")}>
@@ -107,9 +112,18 @@ function App() {
 const namespaceKey = (user: Whoami) => `kubectl-sky-namespace/${user.user}`;
 const savedNamespace = (user: Whoami) => localStorage.getItem(namespaceKey(user));
 
-function skip(event: Event) {
-  event.preventDefault();
-  document.getElementById("main")?.focus();
+// The hash of the address names the page, so that the browser cannot follow the link itself.
+function SkipLink() {
+  const skip = (event: Event) => {
+    event.preventDefault();
+    document.getElementById("main")?.focus();
+  };
+  return (
+    // biome-ignore lint/a11y/useValidAnchor: it is a link to a place in the page
+    <a class="skip" href="#main" onClick={skip}>
+      Skip to content
+    </a>
+  );
 }
 
 function Page({ route, user }: { route: Route; user: Whoami }) {
@@ -193,19 +207,7 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
           </span>
         </span>
       </a>
-      <nav aria-label="Main">
-        {PAGES.map(([page, title, rest]) => (
-          <a
-            key={page}
-            href={href(page)}
-            class={page === "submit" ? "narrow-only" : ""}
-            aria-current={route.page === page || (route.page === "serve" && page === "services") ? "page" : undefined}
-          >
-            {title}
-            {rest && <span class="wide-only">{rest}</span>}
-          </a>
-        ))}
-      </nav>
+      <Navigation page={route.page} />
       <div class="account">
         <span class="who" title={user.user}>
           <span class="visually-hidden">Logged in as </span>
@@ -234,6 +236,24 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
         </a>
       </div>
     </header>
+  );
+}
+
+function Navigation({ page: current }: { page: string }) {
+  return (
+    <nav aria-label="Main">
+      {PAGES.map(([page, title, rest]) => (
+        <a
+          key={page}
+          href={href(page)}
+          class={page === "submit" ? "narrow-only" : ""}
+          aria-current={current === page || (current === "serve" && page === "services") ? "page" : undefined}
+        >
+          {title}
+          {rest && <span class="wide-only">{rest}</span>}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -1,5 +1,5 @@
 // Small parts that several pages use.
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, type Query, type State, type Task, url } from "./api";
 import { plural } from "./format";
@@ -234,13 +234,23 @@ export function Announcements() {
   );
 }
 
-export function AllUsers({ checked, onChange }: { checked: boolean; onChange(on: boolean): void }) {
+interface CheckProps {
+  label: string;
+  checked: boolean;
+  onChange(on: boolean): void;
+}
+
+export function Check({ label, checked, onChange }: CheckProps) {
   return (
     <label class="check">
       <input type="checkbox" checked={checked} onChange={() => onChange(!checked)} />
-      All users
+      {label}
     </label>
   );
+}
+
+export function AllUsers(props: Omit<CheckProps, "label">) {
+  return <Check label="All users" {...props} />;
 }
 
 // What the server answers now, and at an interval while the page is visible, until an error that a retry cannot help.
@@ -271,6 +281,17 @@ export function usePolled<T>(path: string, query: Query = {}, seconds = 15, roun
     };
   }, [target, round, seconds]);
   return [value, error];
+}
+
+// The size of an element, as it changes; null until it is known.
+export function useSize(element: RefObject<HTMLElement | null>): DOMRectReadOnly | null {
+  const [size, setSize] = useState<DOMRectReadOnly | null>(null);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setSize(entry!.contentRect));
+    observer.observe(element.current!);
+    return () => observer.disconnect();
+  }, []);
+  return size;
 }
 
 // Render again at an interval, for ages that grow.

@@ -5,6 +5,7 @@ import { age, localTime } from "./format";
 import { Graph } from "./graph";
 import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
 import { go, href, type TaskScope } from "./route";
+import { suspended } from "./stages";
 import { SubmitAgain } from "./submit";
 import { TaskPage } from "./task";
 import { Timeline } from "./timeline";
@@ -74,39 +75,7 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
       {pipeline.metadata.note && <p class={`banner ${pipeline.status}`}>{pipeline.metadata.note}</p>}
       <Resume pipeline={pipeline} scope={scope} onDone={reload} />
       {word === "pipeline" && <Graph pipeline={pipeline} scope={scope} />}
-      <div class="card table">
-        <table>
-          <caption class="visually-hidden">Tasks of the {word}</caption>
-          <thead>
-            <tr>
-              <th scope="col">{word === "group" ? "Task" : "Stage"}</th>
-              <th scope="col">Status</th>
-              <th scope="col">Nodes</th>
-            </tr>
-          </thead>
-          <tbody>
-            {(pipeline.tasks as Task[]).map((task) => (
-              <tr key={task.task_id}>
-                <th scope="row">
-                  <a class="task-name" href={href("tasks", [task.task_id], scope)}>
-                    {task.metadata.stage}. {task.name}
-                  </a>
-                  <span class="sub">
-                    <code>{task.task_id}</code>
-                  </span>
-                </th>
-                <td>
-                  <Badge state={task.status} />
-                  {task.metadata.note && <span class="sub reason">{task.metadata.note}</span>}
-                </td>
-                <td>
-                  <NodeProgress task={task} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <StageTable tasks={pipeline.tasks as Task[]} word={word} scope={scope} />
       <Timeline
         id={id}
         scope={scope}
@@ -125,11 +94,42 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
   );
 }
 
-// The stage that waits for somebody to resume it, if those before it have completed.
-function suspended(pipeline: Pipeline): Pipeline["tasks"][number] | undefined {
-  const next = pipeline.tasks.find(({ status }) => status !== "completed");
-  const waits = next?.metadata.nodes.some(({ reason }) => reason === "Suspended");
-  return pipeline.execution === "serial" && (next?.metadata.stage ?? 0) > 1 && waits ? next : undefined;
+function StageTable({ tasks, word, scope }: { tasks: Task[]; word: "group" | "pipeline"; scope: TaskScope }) {
+  return (
+    <div class="card table">
+      <table>
+        <caption class="visually-hidden">Tasks of the {word}</caption>
+        <thead>
+          <tr>
+            <th scope="col">{word === "group" ? "Task" : "Stage"}</th>
+            <th scope="col">Status</th>
+            <th scope="col">Nodes</th>
+          </tr>
+        </thead>
+        <tbody>
+          {tasks.map((task) => (
+            <tr key={task.task_id}>
+              <th scope="row">
+                <a class="task-name" href={href("tasks", [task.task_id], scope)}>
+                  {task.metadata.stage}. {task.name}
+                </a>
+                <span class="sub">
+                  <code>{task.task_id}</code>
+                </span>
+              </th>
+              <td>
+                <Badge state={task.status} />
+                {task.metadata.note && <span class="sub reason">{task.metadata.note}</span>}
+              </td>
+              <td>
+                <NodeProgress task={task} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
 }
 
 function Resume({ pipeline, scope, onDone }: { pipeline: Pipeline; scope: TaskScope; onDone(): void }) {

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type Deleted, post, request, type Service, stillDeleting, url, type Whoami } from "./api";
 import { age, localTime, plural } from "./format";
 import { AllUsers, announce, Badge, Confirm, Dialog, Empty, ErrorNote, Title, useClock, usePolled } from "./parts";
-import { href } from "./route";
+import { href, type TaskScope } from "./route";
 import { Cause } from "./task";
 
 // What a button of a service does: its dialog.
@@ -35,10 +35,6 @@ export function Services({ user }: { user: Whoami }) {
     announce(text);
     setRound((count) => count + 1);
   };
-  const remove = async (service: Service) => {
-    const { remaining } = await request<Deleted>("DELETE", pathOf(service));
-    done(remaining?.length ? stillDeleting(remaining) : `Service ${service.name} deleted`);
-  };
   return (
     <>
       <div class="heading">
@@ -69,15 +65,7 @@ export function Services({ user }: { user: Whoami }) {
         />
       ))}
       {asked?.verb === "scale" && <Scale service={asked.service} onDone={done} onClose={() => setAsked(null)} />}
-      {asked?.verb === "delete" && (
-        <Confirm
-          title={`Delete service ${asked.service.name}?`}
-          text="This deletes its replicas, their logs, its addresses and all its other objects. Volumes are kept."
-          action="Delete service"
-          run={() => remove(asked.service)}
-          onClose={() => setAsked(null)}
-        />
-      )}
+      {asked?.verb === "delete" && <Delete service={asked.service} onDone={done} onClose={() => setAsked(null)} />}
     </>
   );
 }
@@ -85,7 +73,6 @@ export function Services({ user }: { user: Whoami }) {
 function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): void }) {
   const { name, replicas } = service;
   const scope = { namespace: service.namespace, all_users: ask ? undefined : "true" };
-  const what = <span class="visually-hidden"> {name}</span>;
   const ready = `${replicas.ready} of ${plural(replicas.wanted, "replica")} ready`;
   return (
     <article class="card" aria-label={name}>
@@ -97,26 +84,7 @@ function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): v
           version {service.version} of {service.username},{" "}
           <span title={localTime(service.created_at)}>{age(service.created_at)}</span>
         </span>
-        <div class="row-actions">
-          <a class="button small" href={href("services", [name, "logs"], scope)}>
-            Logs{what}
-          </a>
-          {ask && (
-            <a class="button small" href={href("serve", [name], { namespace: service.namespace })}>
-              Update{what}
-            </a>
-          )}
-          {ask && replicas.most === null && (
-            <button type="button" class="small" onClick={() => ask({ service, verb: "scale" })}>
-              Scale{what}
-            </button>
-          )}
-          {ask && (
-            <button type="button" class="small" onClick={() => ask({ service, verb: "delete" })}>
-              Delete{what}
-            </button>
-          )}
-        </div>
+        <ServiceActions service={service} scope={scope} ask={ask} />
       </div>
       {service.endpoints.length > 0 && (
         <p class="endpoints">
@@ -133,58 +101,113 @@ function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): v
       {service.findings.map((finding) => (
         <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} word="replica " />
       ))}
-      {service.pods.length > 0 && (
-        <div class="scroll" tabIndex={0} role="group" aria-label={`Replicas of ${name}`}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Replica</th>
-                <th scope="col">Status</th>
-                <th scope="col">Version</th>
-                <th scope="col">Restarts</th>
-                <th scope="col">Age</th>
-                <th scope="col">Cluster node</th>
-                <th scope="col">Pod</th>
-              </tr>
-            </thead>
-            <tbody>
-              {service.pods.map((pod) => (
-                <tr key={pod.pod}>
-                  <th scope="row">
-                    <a href={href("services", [name, "logs"], { ...scope, rank: String(pod.number) })}>{pod.number}</a>
-                  </th>
-                  <td>
-                    {pod.ready ? <Badge state="ready" /> : <span class="badge pending">not ready</span>}
-                    {pod.reason && (
-                      <span class="sub reason" title={pod.reason}>
-                        {pod.reason}
-                      </span>
-                    )}
-                  </td>
-                  <td>{pod.version}</td>
-                  <td>{pod.restarts || ""}</td>
-                  <td title={localTime(pod.created_at)}>{age(pod.created_at)}</td>
-                  <td>{pod.host}</td>
-                  <td>
-                    <code>{pod.pod}</code>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      {service.pods.length > 0 && <Replicas service={service} scope={scope} />}
     </article>
   );
 }
 
-interface ScaleProps {
+interface ServiceActionsProps {
+  service: Service;
+  scope: TaskScope;
+  ask?(asked: Asked): void;
+}
+
+function ServiceActions({ service, scope, ask }: ServiceActionsProps) {
+  const { name, replicas } = service;
+  const what = <span class="visually-hidden"> {name}</span>;
+  return (
+    <div class="row-actions">
+      <a class="button small" href={href("services", [name, "logs"], scope)}>
+        Logs{what}
+      </a>
+      {ask && (
+        <a class="button small" href={href("serve", [name], { namespace: service.namespace })}>
+          Update{what}
+        </a>
+      )}
+      {ask && replicas.most === null && (
+        <button type="button" class="small" onClick={() => ask({ service, verb: "scale" })}>
+          Scale{what}
+        </button>
+      )}
+      {ask && (
+        <button type="button" class="small" onClick={() => ask({ service, verb: "delete" })}>
+          Delete{what}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Replicas({ service, scope }: { service: Service; scope: TaskScope }) {
+  return (
+    <div class="scroll" tabIndex={0} role="group" aria-label={`Replicas of ${service.name}`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Replica</th>
+            <th scope="col">Status</th>
+            <th scope="col">Version</th>
+            <th scope="col">Restarts</th>
+            <th scope="col">Age</th>
+            <th scope="col">Cluster node</th>
+            <th scope="col">Pod</th>
+          </tr>
+        </thead>
+        <tbody>
+          {service.pods.map((pod) => (
+            <tr key={pod.pod}>
+              <th scope="row">
+                <a href={href("services", [service.name, "logs"], { ...scope, rank: String(pod.number) })}>
+                  {pod.number}
+                </a>
+              </th>
+              <td>
+                {pod.ready ? <Badge state="ready" /> : <span class="badge pending">not ready</span>}
+                {pod.reason && (
+                  <span class="sub reason" title={pod.reason}>
+                    {pod.reason}
+                  </span>
+                )}
+              </td>
+              <td>{pod.version}</td>
+              <td>{pod.restarts || ""}</td>
+              <td title={localTime(pod.created_at)}>{age(pod.created_at)}</td>
+              <td>{pod.host}</td>
+              <td>
+                <code>{pod.pod}</code>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface DialogProps {
   service: Service;
   onDone(text: string): void;
   onClose(): void;
 }
 
-function Scale({ service, onDone, onClose }: ScaleProps) {
+function Delete({ service, onDone, onClose }: DialogProps) {
+  const remove = async () => {
+    const { remaining } = await request<Deleted>("DELETE", pathOf(service));
+    onDone(remaining?.length ? stillDeleting(remaining) : `Service ${service.name} deleted`);
+  };
+  return (
+    <Confirm
+      title={`Delete service ${service.name}?`}
+      text="This deletes its replicas, their logs, its addresses and all its other objects. Volumes are kept."
+      action="Delete service"
+      run={remove}
+      onClose={onClose}
+    />
+  );
+}
+
+function Scale({ service, onDone, onClose }: DialogProps) {
   const [replicas, setReplicas] = useState(String(service.replicas.wanted));
   const [error, setError] = useState<unknown>(null);
   const scale = async (event: Event) => {

@@ -85,14 +85,73 @@ interface ComposeProps {
 
 // An editor, the problems of its text, and a button that sends it.
 function Compose({ title, verb, draft, load, send, preview, onChange, children }: ComposeProps) {
-  const text = () => drafts.get(draft) ?? "";
   const form = useRef<HTMLFormElement>(null);
-  const host = useRef<HTMLDivElement>(null);
-  const editor = useRef<Editor | null>(null);
-  const [validation, setValidation] = useState<Validation | null>(null);
   const [rendered, setRendered] = useState<Rendered | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
+  const changed = () => {
+    onChange?.();
+    setRendered(null);
+    setError(null);
+  };
+  const { host, editor, validation } = useEditor({ draft, load, onChange: changed, onError: setError });
+  const errors = validation?.problems.filter(({ severity }) => severity !== "warning") ?? [];
+
+  const run = async (action: (text: string) => Promise<void>) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await action(drafts.get(draft) ?? "");
+    } catch (problem) {
+      setError(problem);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    return run(send);
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!busy && !errors.length) form.current?.requestSubmit();
+  };
+  const show = preview && (() => run(async (text) => setRendered(await preview(text))));
+  return (
+    <form ref={form} onSubmit={submit} onKeyDownCapture={keys}>
+      <div class="heading">
+        <Title text={title} />
+      </div>
+      {children}
+      {error ? <ErrorNote error={error} /> : null}
+      <div class="compose">
+        <div class="card editor">
+          <div class="editor-host" ref={host} />
+          <Actions verb={verb} busy={busy} valid={!errors.length} onPreview={show} />
+        </div>
+        <div>
+          <Problems validation={validation} onSelect={(problem) => editor.current?.goTo(problem)} />
+          {rendered && <Manifests rendered={rendered} />}
+        </div>
+      </div>
+    </form>
+  );
+}
+
+interface EditorProps {
+  draft: string;
+  load(): Promise<string>;
+  onChange(): void;
+  onError(error: unknown): void;
+}
+
+// An editor of a draft, which the server validates as you type.
+function useEditor({ draft, load, onChange, onError }: EditorProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<Editor | null>(null);
+  const [validation, setValidation] = useState<Validation | null>(null);
 
   useEffect(() => {
     let stopped = false;
@@ -105,7 +164,7 @@ function Compose({ title, verb, draft, load, send, preview, onChange, children }
         if (!stopped && request === latest) setValidation(result);
         return result.problems;
       } catch (problem) {
-        if (!stopped) setError(problem);
+        if (!stopped) onError(problem);
         return [];
       }
     };
@@ -115,19 +174,17 @@ function Compose({ title, verb, draft, load, send, preview, onChange, children }
         try {
           drafts.set(draft, await load());
         } catch (problem) {
-          if (!stopped) setError(problem);
+          if (!stopped) onError(problem);
         }
       }
       if (stopped || !host.current) return;
       editor.current = createEditor(host.current, {
         label: "Task file in YAML",
-        text: text(),
+        text: drafts.get(draft) ?? "",
         validate,
-        onChange: (text) => {
-          drafts.set(draft, text);
-          onChange?.();
-          setRendered(null);
-          setError(null);
+        onChange: (changed) => {
+          drafts.set(draft, changed);
+          onChange();
         },
       });
     };
@@ -137,81 +194,52 @@ function Compose({ title, verb, draft, load, send, preview, onChange, children }
       editor.current?.destroy();
     };
   }, []);
+  return { host, editor, validation };
+}
 
-  const run = async (action: () => Promise<void>) => {
-    setBusy(true);
-    setError(null);
-    try {
-      await action();
-    } catch (problem) {
-      setError(problem);
-    } finally {
-      setBusy(false);
-    }
-  };
-  const submit = (event: Event) => {
-    event.preventDefault();
-    return run(() => send(text()));
-  };
-  const keys = (event: KeyboardEvent) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (!busy && !errors.length) form.current?.requestSubmit();
-  };
-  const problems = validation?.problems ?? [];
-  const errors = problems.filter(({ severity }) => severity !== "warning");
+interface ActionsProps {
+  verb: string;
+  busy: boolean;
+  valid: boolean;
+  onPreview?(): void;
+}
+
+function Actions({ verb, busy, valid, onPreview }: ActionsProps) {
   return (
-    <form ref={form} onSubmit={submit} onKeyDownCapture={keys}>
-      <div class="heading">
-        <Title text={title} />
+    <div class="card-head">
+      <span class="muted">Ctrl+Enter: {verb.toLowerCase()}. Esc, then Tab: leave the editor.</span>
+      <div class="row-actions">
+        {onPreview && (
+          <button type="button" onClick={onPreview} disabled={busy}>
+            Preview manifests
+          </button>
+        )}
+        <button type="submit" class="primary" disabled={busy || !valid}>
+          {verb}
+        </button>
       </div>
-      {children}
-      {error ? <ErrorNote error={error} /> : null}
-      <div class="compose">
-        <div class="card editor">
-          <div class="editor-host" ref={host} />
-          <div class="card-head">
-            <span class="muted">Ctrl+Enter: {verb.toLowerCase()}. Esc, then Tab: leave the editor.</span>
-            <div class="row-actions">
-              {preview && (
-                <button
-                  type="button"
-                  onClick={() => run(async () => setRendered(await preview(text())))}
-                  disabled={busy}
-                >
-                  Preview manifests
-                </button>
-              )}
-              <button type="submit" class="primary" disabled={busy || errors.length > 0}>
-                {verb}
-              </button>
-            </div>
-          </div>
-        </div>
-        <div>
-          <Problems validation={validation} onSelect={(problem) => editor.current?.goTo(problem)} />
-          {rendered && (
-            <section class="card" aria-labelledby="preview">
-              <div class="card-head">
-                <h2 id="preview">Manifests</h2>
-                <button type="button" class="small" onClick={() => copy(rendered.manifests)}>
-                  Copy
-                </button>
-              </div>
-              {rendered.notes.map((note) => (
-                <p key={note} class="note">
-                  {note}
-                </p>
-              ))}
-              <pre tabIndex={0} role="group" aria-label="Manifests in YAML">
-                {rendered.manifests}
-              </pre>
-            </section>
-          )}
-        </div>
+    </div>
+  );
+}
+
+function Manifests({ rendered }: { rendered: Rendered }) {
+  return (
+    <section class="card" aria-labelledby="preview">
+      <div class="card-head">
+        <h2 id="preview">Manifests</h2>
+        <button type="button" class="small" onClick={() => copy(rendered.manifests)}>
+          Copy
+        </button>
       </div>
-    </form>
+      {rendered.notes.map((note) => (
+        <p key={note} class="note">
+          {note}
+        </p>
+      ))}
+      <pre tabIndex={0} role="group" aria-label="Manifests in YAML">
+        {rendered.manifests}
+      </pre>
+    </section>
   );
 }
 

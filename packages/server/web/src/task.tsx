@@ -11,7 +11,7 @@ import {
   url,
   type Verdict,
 } from "./api";
-import { age, duration, localTime, sizes } from "./format";
+import { age, duration, localTime, ranges, sizes } from "./format";
 import { isFinished } from "./list";
 import type { RankActivity } from "./models";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock, withLinks } from "./parts";
@@ -209,7 +209,7 @@ export function Cause({ finding, scope = {}, word = "node-" }: { finding: Findin
     <div class="finding">
       <p class="finding-title">
         <span class="tag">{finding.stage}</span>
-        {finding.nodes.length > 0 && <span class="tag">{ranks(finding.nodes, word)}</span>}
+        {finding.nodes.length > 0 && <span class="tag">{ranges(finding.nodes, word)}</span>}
       </p>
       <p>{finding.what}</p>
       <p class="hint">
@@ -217,17 +217,6 @@ export function Cause({ finding, scope = {}, word = "node-" }: { finding: Findin
       </p>
     </div>
   );
-}
-
-// Ranks as ranges: node-0 to node-3, node-7.
-function ranks(values: number[], word: string): string {
-  const spans: [number, number][] = [];
-  for (const value of [...values].sort((a, b) => a - b)) {
-    const last = spans.at(-1);
-    if (last && value === last[1] + 1) last[1] = value;
-    else spans.push([value, value]);
-  }
-  return spans.map(([from, to]) => (from === to ? `${word}${from}` : `${word}${from} to ${word}${to}`)).join(", ");
 }
 
 function Nodes({ task, scope }: { task: Task; scope: TaskScope }) {

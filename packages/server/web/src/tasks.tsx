@@ -14,11 +14,23 @@ import {
   type Whoami,
 } from "./api";
 import { age, localTime, plural, sizes } from "./format";
-import { applyEvent, changedWithin, isFinished, keyOf, keyOfTask, matches, SPANS, sorted, type TaskList } from "./list";
+import {
+  applyEvent,
+  type Filter,
+  filterOf,
+  isFirst,
+  keyOf,
+  keyOfTask,
+  SPANS,
+  select,
+  stopWord,
+  type TaskList,
+} from "./list";
 import {
   AllUsers,
   announce,
   Badge,
+  Check,
   Confirm,
   Empty,
   ErrorNote,
@@ -54,55 +66,218 @@ export function useStream(target: string, onEvent: (name: string, data: unknown)
   return interrupted;
 }
 
-export function Tasks({ user, route }: { user: Whoami; route: Route }) {
-  const { query } = route;
-  const allUsers = query.get("all_users") === "true";
-  const allNamespaces = query.get("all_namespaces") === "true";
-  const state = query.get("status") ?? "";
-  const text = query.get("filter") ?? "";
+// The live tasks, and those of the history if the filter asks for them.
+function useTasks({ status, allUsers, allNamespaces }: Filter) {
   const [list, setList] = useState<TaskList | null>(null);
-  const [shown, setShown] = useState(PAGE_SIZE);
-  const [stopping, setStopping] = useState<Task[]>([]);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const since = query.get("since") ?? "";
-  const order = query.get("sort") ?? "age";
-  useClock();
-
   const scope = { all_users: allUsers, all_namespaces: allNamespaces };
   const target = url("/tasks/events", scope);
   useEffect(() => setList(null), [target]);
   const interrupted = useStream(target, (name, data) => setList((before) => applyEvent(before, name, data)));
 
-  const gone = state === "deleted";
-  const [past, problem] = usePolled<{ tasks: Task[] }>(
-    gone ? "/tasks" : "",
-    { ...scope, deleted: true },
-    15,
-    list?.tasks.size,
-  );
+  const path = status === "deleted" ? "/tasks" : "";
+  const [past, problem] = usePolled<{ tasks: Task[] }>(path, { ...scope, deleted: true }, 15, list?.tasks.size);
+  return { list, interrupted, past, problem };
+}
 
-  const select = (tasks: Iterable<Task>) =>
-    sorted(
-      [...tasks].filter((task) => matches(task, text) && changedWithin(task, since)),
-      order,
-    );
-  const matching = useMemo(() => select(list?.tasks.values() ?? []), [list, text, since, order]);
-  const visible = gone ? select(past?.tasks ?? []) : matching.filter((task) => !state || task.status === state);
+export function Tasks({ user, route }: { user: Whoami; route: Route }) {
+  const { query } = route;
+  const filter = filterOf(query);
+  const { status, text, since, order } = filter;
+  const gone = status === "deleted";
+  const { list, interrupted, past, problem } = useTasks(filter);
+  const [shown, setShown] = useState(PAGE_SIZE);
+  const [stopping, setStopping] = useState<Task[]>([]);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  useClock();
+
+  const matching = useMemo(() => select(list?.tasks.values() ?? [], filter), [list, text, since, order]);
+  const active = matching.filter((task) => !status || task.status === status);
+  const visible = gone ? select(past?.tasks ?? [], filter) : active;
   const selected = gone ? [] : visible.filter((task) => chosen.has(keyOfTask(task)));
-  const choose = (tasks: Task[], on: boolean) => {
-    const next = new Set(chosen);
-    for (const task of tasks)
-      if (on) next.add(keyOfTask(task));
-      else next.delete(keyOfTask(task));
-    setChosen(next);
-  };
   const set = (name: string, value: string) => {
-    const next = Object.fromEntries(query);
-    next[name] = value;
+    const next = { ...Object.fromEntries(query), [name]: value };
     setShown(PAGE_SIZE);
     location.replace(href("tasks", [], next)); // not a step of the history for each key
   };
-  const columns: [column: string, title: string, wide: boolean][] = [
+  const scope = { all_users: filter.allUsers ? "true" : undefined };
+  const narrowed = text || since || (gone ? past?.tasks.length : status);
+  return (
+    <>
+      <div class="heading">
+        <Title text="Tasks" />
+        <Live interrupted={interrupted} />
+      </div>
+      <Toolbar user={user} filter={filter} matching={matching} deleted={gone ? visible.length : null} onChange={set} />
+      {interrupted && !list && <ErrorNote error={interrupted} />}
+      {gone && problem ? <ErrorNote error={problem} /> : null}
+      {(gone ? !past && !problem : !list && !interrupted) && <p class="muted">Loading…</p>}
+      {(gone ? past : list) && !visible.length && <NoTasks filtered={Boolean(narrowed)} gone={gone} />}
+      {selected.length > 0 && (
+        <Selection tasks={selected} onStop={() => setStopping(selected)} onClear={() => setChosen(new Set())} />
+      )}
+      {visible.length > 0 && (
+        <div class="card table">
+          <TaskTable
+            tasks={visible.slice(0, shown)}
+            pipelines={list?.pipelines}
+            filter={filter}
+            chosen={chosen}
+            allChosen={selected.length === visible.length}
+            onChoose={(tasks, on) => setChosen(withTasks(chosen, tasks ?? visible, on))}
+            onSort={(column) => set("sort", column === "age" ? "" : column)}
+            onStop={(task) => setStopping([task])}
+          />
+          {visible.length > shown && (
+            <button type="button" class="wide" onClick={() => setShown(shown + PAGE_SIZE)}>
+              Show {Math.min(PAGE_SIZE, visible.length - shown)} more of {visible.length}
+            </button>
+          )}
+        </div>
+      )}
+      {stopping.length > 0 && <StopTasks tasks={stopping} scope={scope} onClose={() => setStopping([])} />}
+    </>
+  );
+}
+
+function withTasks(chosen: ReadonlySet<string>, tasks: Task[], on: boolean): Set<string> {
+  const next = new Set(chosen);
+  for (const key of tasks.map(keyOfTask)) {
+    if (on) next.add(key);
+    else next.delete(key);
+  }
+  return next;
+}
+
+interface ToolbarProps {
+  user: Whoami;
+  filter: Filter;
+  matching: Task[]; // of any status
+  deleted: number | null; // how many are shown, if they are
+  onChange(name: string, value: string): void; // of the address
+}
+
+function Toolbar({ user, filter, matching, deleted, onChange }: ToolbarProps) {
+  return (
+    <div class="toolbar" role="search">
+      <input
+        type="search"
+        aria-label="Filter tasks by name, id, user, GPU or label"
+        placeholder="Name, id, user, GPU, label=value"
+        value={filter.text}
+        onInput={(event) => onChange("filter", event.currentTarget.value)}
+      />
+      <StatusChips
+        status={filter.status}
+        matching={matching}
+        deleted={deleted}
+        onChange={(status) => onChange("status", status)}
+      />
+      <label class="select">
+        <span class="visually-hidden">Changed in</span>
+        <select value={filter.since} onChange={(event) => onChange("since", event.currentTarget.value)}>
+          {SPANS.map(([hours, title]) => (
+            <option key={hours} value={hours}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      <AllUsers checked={filter.allUsers} onChange={(on) => onChange("all_users", on ? "true" : "")} />
+      {user.all_namespaces && (
+        <Check
+          label="All namespaces"
+          checked={filter.allNamespaces}
+          onChange={(on) => onChange("all_namespaces", on ? "true" : "")}
+        />
+      )}
+    </div>
+  );
+}
+
+interface StatusChipsProps {
+  status: string;
+  matching: Task[];
+  deleted: number | null;
+  onChange(status: string): void;
+}
+
+function StatusChips({ status, matching, deleted, onChange }: StatusChipsProps) {
+  const chip = (name: string, count: number | string) => (
+    <Chip
+      key={name}
+      label={name}
+      count={count}
+      active={status === name}
+      onClick={() => onChange(status === name ? "" : name)}
+    />
+  );
+  return (
+    <div class="chips" role="group" aria-label="Filter by status">
+      <Chip label="all" count={matching.length} active={!status} onClick={() => onChange("")} />
+      {STATES.map((name) => chip(name, matching.filter((task) => task.status === name).length))}
+      {chip("deleted", deleted ?? "")}
+    </div>
+  );
+}
+
+interface TaskTableProps {
+  tasks: Task[];
+  pipelines?: TaskList["pipelines"];
+  filter: Filter;
+  chosen: ReadonlySet<string>;
+  allChosen: boolean;
+  onChoose(tasks: Task[] | null, on: boolean): void; // null: all, also those that are not yet shown
+  onSort(order: string): void;
+  onStop(task: Task): void;
+}
+
+function TaskTable({ tasks, pipelines, filter, chosen, allChosen, onChoose, onSort, onStop }: TaskTableProps) {
+  const gone = filter.status === "deleted";
+  return (
+    <table>
+      <caption class="visually-hidden">Tasks, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col" class="choice">
+            {!gone && (
+              <input
+                type="checkbox"
+                aria-label="Select all tasks shown"
+                checked={allChosen}
+                onChange={(event) => onChoose(null, event.currentTarget.checked)}
+              />
+            )}
+          </th>
+          {columnsOf(filter).map(([column, title, wide]) => (
+            <Column key={column} column={column} title={title} wide={wide} order={filter.order} onSort={onSort} />
+          ))}
+          <th scope="col" class="wide-only">
+            <span class="visually-hidden">Actions</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {tasks.map((task, index) => (
+          <Fragment key={keyOfTask(task)}>
+            {!gone && isFirst(tasks, index) && (
+              <PipelineRow pipeline={pipelines?.get(keyOf(task, task.metadata.pipeline))} filter={filter} />
+            )}
+            <Row
+              task={task}
+              filter={filter}
+              chosen={chosen.has(keyOfTask(task))}
+              onChoose={(on) => onChoose([task], on)}
+              onStop={() => onStop(task)}
+            />
+          </Fragment>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function columnsOf({ allUsers, allNamespaces }: Filter): [column: string, title: string, wide: boolean][] {
+  return [
     ["name", "Task", false],
     ["status", "Status", false],
     ["nodes", "Nodes", false],
@@ -111,139 +286,6 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
     ...(allNamespaces ? [["namespace", "Namespace", true] as [string, string, boolean]] : []),
     ["age", "Age", true],
   ];
-  return (
-    <>
-      <div class="heading">
-        <Title text="Tasks" />
-        <Live interrupted={interrupted} />
-      </div>
-      <div class="toolbar" role="search">
-        <input
-          type="search"
-          aria-label="Filter tasks by name, id, user, GPU or label"
-          placeholder="Name, id, user, GPU, label=value"
-          value={text}
-          onInput={(event) => set("filter", event.currentTarget.value)}
-        />
-        <div class="chips" role="group" aria-label="Filter by status">
-          <Chip label="all" count={matching.length} active={!state} onClick={() => set("status", "")} />
-          {STATES.map((name) => (
-            <Chip
-              key={name}
-              label={name}
-              count={matching.filter((task) => task.status === name).length}
-              active={state === name}
-              onClick={() => set("status", state === name ? "" : name)}
-            />
-          ))}
-          <Chip
-            label="deleted"
-            count={gone ? visible.length : ""}
-            active={gone}
-            onClick={() => set("status", gone ? "" : "deleted")}
-          />
-        </div>
-        <label class="select">
-          <span class="visually-hidden">Changed in</span>
-          <select value={since} onChange={(event) => set("since", event.currentTarget.value)}>
-            {SPANS.map(([hours, title]) => (
-              <option key={hours} value={hours}>
-                {title}
-              </option>
-            ))}
-          </select>
-        </label>
-        <AllUsers checked={allUsers} onChange={(on) => set("all_users", on ? "true" : "")} />
-        {user.all_namespaces && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={allNamespaces}
-              onChange={() => set("all_namespaces", allNamespaces ? "" : "true")}
-            />
-            All namespaces
-          </label>
-        )}
-      </div>
-      {interrupted && !list && <ErrorNote error={interrupted} />}
-      {gone && problem ? <ErrorNote error={problem} /> : null}
-      {(gone ? !past && !problem : !list && !interrupted) && <p class="muted">Loading…</p>}
-      {(gone ? past : list) && !visible.length && (
-        <NoTasks filtered={Boolean(text || since || (gone ? past?.tasks.length : state))} gone={gone} />
-      )}
-      {selected.length > 0 && (
-        <Selection tasks={selected} onStop={() => setStopping(selected)} onClear={() => setChosen(new Set())} />
-      )}
-      {visible.length > 0 && (
-        <div class="card table">
-          <table>
-            <caption class="visually-hidden">Tasks, newest first</caption>
-            <thead>
-              <tr>
-                <th scope="col" class="choice">
-                  {!gone && (
-                    <input
-                      type="checkbox"
-                      aria-label="Select all tasks shown"
-                      checked={selected.length === visible.length}
-                      onChange={(event) => choose(visible, event.currentTarget.checked)}
-                    />
-                  )}
-                </th>
-                {columns.map(([column, title, wide]) => (
-                  <Column
-                    key={column}
-                    column={column}
-                    title={title}
-                    wide={wide}
-                    order={order}
-                    onSort={(name) => set("sort", name === "age" ? "" : name)}
-                  />
-                ))}
-                <th scope="col" class="wide-only">
-                  <span class="visually-hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {visible.slice(0, shown).map((task, index) => (
-                <Fragment key={`${task.metadata.namespace}/${task.task_id}`}>
-                  {!gone && isFirst(visible, index) && (
-                    <PipelineRow
-                      pipeline={list?.pipelines.get(keyOf(task, task.metadata.pipeline))}
-                      allUsers={allUsers}
-                      allNamespaces={allNamespaces}
-                    />
-                  )}
-                  <Row
-                    task={task}
-                    gone={gone}
-                    allUsers={allUsers}
-                    allNamespaces={allNamespaces}
-                    chosen={chosen.has(keyOfTask(task))}
-                    onChoose={(on) => choose([task], on)}
-                    onStop={() => setStopping([task])}
-                  />
-                </Fragment>
-              ))}
-            </tbody>
-          </table>
-          {visible.length > shown && (
-            <button type="button" class="wide" onClick={() => setShown(shown + PAGE_SIZE)}>
-              Show {Math.min(PAGE_SIZE, visible.length - shown)} more of {visible.length}
-            </button>
-          )}
-        </div>
-      )}
-      {stopping.length > 0 && (
-        <StopTasks
-          tasks={stopping}
-          scope={{ all_users: allUsers ? "true" : undefined }}
-          onClose={() => setStopping([])}
-        />
-      )}
-    </>
-  );
 }
 
 const INTERVAL = 10_000;
@@ -280,20 +322,8 @@ export function Live({ interrupted }: { interrupted: Error | null }) {
   return <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? lostAs(interrupted) : "live"}</span>;
 }
 
-function isFirst(tasks: Task[], index: number): boolean {
-  const pipeline = tasks[index]!.metadata.pipeline;
-  return Boolean(pipeline) && tasks.findIndex(({ metadata }) => metadata.pipeline === pipeline) === index;
-}
-
-function PipelineRow({
-  pipeline,
-  allUsers,
-  allNamespaces,
-}: {
-  pipeline?: Pipeline;
-  allUsers: boolean;
-  allNamespaces: boolean;
-}) {
+function PipelineRow({ pipeline, filter }: { pipeline?: Pipeline; filter: Filter }) {
+  const { allUsers, allNamespaces } = filter;
   if (!pipeline) return null;
   const { namespace, note, num_tasks: total } = pipeline.metadata;
   const done = pipeline.tasks.filter(({ status }) => status === "completed").length;
@@ -436,38 +466,21 @@ function Selection({ tasks, onStop, onClear }: { tasks: Task[]; onStop(): void; 
   );
 }
 
-// What stopping does to them: nothing runs in finished tasks any more.
-function stopWord(tasks: Task[]): string {
-  const finished = tasks.filter(isFinished).length;
-  return finished === tasks.length ? "Delete" : finished ? "Stop and delete" : "Stop";
-}
-
 interface RowProps {
   task: Task;
-  gone: boolean;
-  allUsers: boolean;
-  allNamespaces: boolean;
+  filter: Filter;
   chosen: boolean;
   onChoose(on: boolean): void;
   onStop(): void;
 }
 
-function Row({ task, gone, allUsers, allNamespaces, chosen, onChoose, onStop }: RowProps) {
-  const { namespace, note, pipeline_name: pipeline, image, resources, logs } = task.metadata;
+function Row({ task, filter, chosen, onChoose, onStop }: RowProps) {
+  const { allUsers, allNamespaces } = filter;
+  const gone = filter.status === "deleted";
+  const { namespace, note, image, resources, logs } = task.metadata;
   const query = { namespace, all_users: allUsers ? "true" : undefined };
   const title = `${task.name} ${task.task_id}`;
-  const name = `${pipeline ? `${pipeline}/` : ""}${task.name}`;
-  const actions = gone ? null : (
-    <>
-      <a class="button small" href={href("tasks", [task.task_id, "logs"], query)}>
-        Logs<span class="visually-hidden"> of {title}</span>
-      </a>
-      <button type="button" class="small" onClick={onStop}>
-        {stopWord([task])}
-        <span class="visually-hidden"> {title}</span>
-      </button>
-    </>
-  );
+  const actions = gone ? null : <RowActions task={task} query={query} onStop={onStop} />;
   return (
     <tr>
       <td class="choice">
@@ -476,21 +489,7 @@ function Row({ task, gone, allUsers, allNamespaces, chosen, onChoose, onStop }: 
         )}
       </td>
       <th scope="row">
-        {gone ? (
-          <span class="task-name">{name}</span>
-        ) : (
-          <a class="task-name" href={href("tasks", [task.task_id], query)}>
-            {name}
-          </a>
-        )}
-        <span class="sub">
-          <code>{task.task_id}</code>
-          <span class="narrow-only">
-            {" "}
-            · {age(task.created_at)}
-            {resources.accelerators && ` · ${resources.accelerators}`}
-          </span>
-        </span>
+        <TaskName task={task} query={gone ? null : query} />
         <span class="narrow-only row-actions">{actions}</span>
       </th>
       <td>
@@ -528,6 +527,52 @@ function Row({ task, gone, allUsers, allNamespaces, chosen, onChoose, onStop }: 
       </td>
       <td class="wide-only row-actions">{actions}</td>
     </tr>
+  );
+}
+
+interface RowActionsProps {
+  task: Task;
+  query: TaskScope;
+  onStop(): void;
+}
+
+function RowActions({ task, query, onStop }: RowActionsProps) {
+  const title = `${task.name} ${task.task_id}`;
+  return (
+    <>
+      <a class="button small" href={href("tasks", [task.task_id, "logs"], query)}>
+        Logs<span class="visually-hidden"> of {title}</span>
+      </a>
+      <button type="button" class="small" onClick={onStop}>
+        {stopWord([task])}
+        <span class="visually-hidden"> {title}</span>
+      </button>
+    </>
+  );
+}
+
+// The name of a task and its id; without a query, it has no page.
+function TaskName({ task, query }: { task: Task; query: TaskScope | null }) {
+  const { pipeline_name: pipeline, resources } = task.metadata;
+  const name = `${pipeline ? `${pipeline}/` : ""}${task.name}`;
+  return (
+    <>
+      {query ? (
+        <a class="task-name" href={href("tasks", [task.task_id], query)}>
+          {name}
+        </a>
+      ) : (
+        <span class="task-name">{name}</span>
+      )}
+      <span class="sub">
+        <code>{task.task_id}</code>
+        <span class="narrow-only">
+          {" "}
+          · {age(task.created_at)}
+          {resources.accelerators && ` · ${resources.accelerators}`}
+        </span>
+      </span>
+    </>
   );
 }
 

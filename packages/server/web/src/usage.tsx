@@ -1,10 +1,11 @@
 // What a task uses over time: as Prometheus knows it, else as this page has polled it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { type Usage as Answer, get, type NodeUsage, taskPath, type UsageHistory } from "./api";
+import { type Usage as Answer, get, taskPath } from "./api";
 import { bytes } from "./format";
 import { Empty, ErrorNote } from "./parts";
 import type { TaskScope } from "./route";
+import { lines, MAX_LINES, type Measure, type Sample, samplesOf, type Use } from "./samples";
 import { mayRetry } from "./stream";
 import { onTheme } from "./theme";
 
@@ -13,23 +14,6 @@ const HISTORY_INTERVAL = 60_000;
 const YEAR = 31_622_400; // seconds
 const SHORTEST_SPAN = 300; // seconds on the axis
 const MAX_SAMPLES = 2_000;
-const MAX_LINES = 6; // nodes with a line of their own; more are added up
-
-type Use = Partial<NodeUsage> & { node: number; gpu_percent?: number; gpu_memory_bytes?: number };
-
-interface Sample {
-  time: number;
-  nodes: Use[];
-}
-
-interface Measure {
-  title: string;
-  value(node: Use): number | null | undefined;
-  asked?(node: Use): number | null | undefined;
-  format(amount: number): string;
-  mean?: boolean; // of many nodes, instead of their sum
-  steps?: number[]; // between the marks of the axis
-}
 
 const POWERS_OF_TWO = Array.from({ length: 60 }, (_, exponent) => 2 ** exponent);
 
@@ -51,32 +35,59 @@ const MEASURES: Measure[] = [
 
 const polled = new Map<string, Sample[]>(); // kept while the page is open
 
-// The samples of Prometheus, without the times before the first and after the last.
-function samplesOf({ start, step, series }: UsageHistory, nodes: NodeUsage[]): Sample[] {
-  const measured = series.some(({ measure }) => measure === "gpu_percent");
-  const samples: Sample[] = Array.from({ length: series[0]?.values.length ?? 0 }, (_, position) => {
-    const uses = new Map<number, Use>();
-    for (const { node, measure, values } of series) {
-      if (values[position] == null) continue;
-      const { cpus_asked, memory_bytes_asked, gpus_asked } = nodes.find((entry) => entry.node === node) ?? {};
-      const asked = { node, cpus_asked, memory_bytes_asked, gpus_asked: measured ? null : gpus_asked };
-      uses.set(node, { ...(uses.get(node) ?? asked), [measure]: values[position] });
-    }
-    return { time: start + position * step, nodes: [...uses.values()] };
-  });
-  while (samples.length && !samples.at(-1)!.nodes.length) samples.pop();
-  const first = samples.findIndex(({ nodes }) => nodes.length);
-  return samples.slice(Math.max(first, 0));
+export function Usage({ id, scope, running }: { id: string; scope: TaskScope; running: boolean }) {
+  const [seconds, setSeconds] = useState(YEAR);
+  const { samples, error, reason, problem, recorded } = useSamples(id, scope, running, seconds);
+  const last = samples.at(-1);
+  const measures = MEASURES.filter(({ value }) =>
+    samples.some(({ nodes }) => nodes.some((node) => value(node) != null)),
+  );
+  let missing = running || recorded ? "No measurements yet" : "No measurements: the task has finished";
+  if (reason && !recorded) missing = `No measurements: ${reason}`;
+  return (
+    <section class="card" aria-labelledby="usage">
+      <div class="card-head">
+        <h2 id="usage">Usage</h2>
+        {recorded ? (
+          <Span seconds={seconds} onChange={setSeconds} />
+        ) : (
+          <span class="muted">since this page was opened</span>
+        )}
+      </div>
+      {error ? <ErrorNote error={error} quiet /> : null}
+      {!recorded && !error && (
+        <p class="muted">
+          {problem || (
+            <>
+              For the use of GPUs and the time before, an admin names a Prometheus: the setting{" "}
+              <code>prometheus: URL</code>.
+            </>
+          )}
+        </p>
+      )}
+      {!error && !last && <Empty title={missing} />}
+      {last && (
+        <>
+          <div class="charts">
+            {measures.map((measure) => (
+              <Chart key={measure.title} measure={measure} samples={samples} />
+            ))}
+          </div>
+          <Latest measures={measures} nodes={last.nodes} />
+        </>
+      )}
+    </section>
+  );
 }
 
-export function Usage({ id, scope, running }: { id: string; scope: TaskScope; running: boolean }) {
+// Poll the use of a task while it runs, and its history less often.
+function useSamples(id: string, scope: TaskScope, running: boolean, seconds: number) {
   const key = `${scope.namespace ?? ""}/${id}`;
   const [samples, setSamples] = useState<Sample[]>(polled.get(key) ?? []);
   const [error, setError] = useState<unknown>(null);
   const [reason, setReason] = useState(""); // why nothing can be measured
   const [problem, setProblem] = useState(""); // of Prometheus
   const [recorded, setRecorded] = useState(false); // by Prometheus
-  const [seconds, setSeconds] = useState(YEAR);
   useEffect(() => {
     let timer = 0;
     let due = 0; // when Prometheus is asked again
@@ -119,54 +130,7 @@ export function Usage({ id, scope, running }: { id: string; scope: TaskScope; ru
       clearTimeout(timer);
     };
   }, [key, running, seconds]);
-  const last = samples.at(-1);
-  const measures = MEASURES.filter(({ value }) =>
-    samples.some(({ nodes }) => nodes.some((node) => value(node) != null)),
-  );
-  return (
-    <section class="card" aria-labelledby="usage">
-      <div class="card-head">
-        <h2 id="usage">Usage</h2>
-        {recorded ? (
-          <Span seconds={seconds} onChange={setSeconds} />
-        ) : (
-          <span class="muted">since this page was opened</span>
-        )}
-      </div>
-      {error ? <ErrorNote error={error} quiet /> : null}
-      {!recorded && !error && (
-        <p class="muted">
-          {problem || (
-            <>
-              For the use of GPUs and the time before, an admin names a Prometheus: the setting{" "}
-              <code>prometheus: URL</code>.
-            </>
-          )}
-        </p>
-      )}
-      {!error && !last && (
-        <Empty
-          title={
-            reason && !recorded
-              ? `No measurements: ${reason}`
-              : running || recorded
-                ? "No measurements yet"
-                : "No measurements: the task has finished"
-          }
-        />
-      )}
-      {last && (
-        <>
-          <div class="charts">
-            {measures.map((measure) => (
-              <Chart key={measure.title} measure={measure} samples={samples} />
-            ))}
-          </div>
-          <Latest measures={measures} nodes={last.nodes} />
-        </>
-      )}
-    </section>
-  );
+  return { samples, error, reason, problem, recorded };
 }
 
 function Span({ seconds, onChange }: { seconds: number; onChange(seconds: number): void }) {
@@ -212,27 +176,6 @@ function Latest({ measures, nodes }: { measures: Measure[]; nodes: Use[] }) {
       </div>
     </details>
   );
-}
-
-// The lines of a chart: one for each node, or their sum if there are many.
-function lines(measure: Measure, samples: Sample[]): { names: string[]; data: uPlot.AlignedData } {
-  const ranks = [...new Set(samples.flatMap(({ nodes }) => nodes.map(({ node }) => node)))].sort((a, b) => a - b);
-  const times = samples.map(({ time }) => time);
-  if (ranks.length > MAX_LINES) {
-    const sums = samples.map(({ nodes }) => {
-      const values = nodes.map(measure.value).filter((value) => value != null);
-      const sum = values.reduce((total, value) => total + value, 0);
-      return values.length ? sum / (measure.mean ? values.length : 1) : null;
-    });
-    return { names: [`${measure.mean ? "mean" : "sum"} of ${ranks.length} nodes`], data: [times, sums] };
-  }
-  const values = ranks.map((rank) =>
-    samples.map(({ nodes }) => {
-      const node = nodes.find((entry) => entry.node === rank);
-      return node ? (measure.value(node) ?? null) : null;
-    }),
-  );
-  return { names: ranks.map((rank) => `node-${rank}`), data: [times, ...values] };
 }
 
 function Chart({ measure, samples }: { measure: Measure; samples: Sample[] }) {

@@ -1,4 +1,5 @@
 // Volumes: list, create, delete.
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, post, request, url, type Volume, type Whoami } from "./api";
 import { age, localTime } from "./format";
@@ -27,11 +28,7 @@ export function Volumes({ user }: { user: Whoami }) {
     const timer = setTimeout(load, 3000);
     return () => clearTimeout(timer);
   }, [volumes]);
-  const remove = async (volume: Volume) => {
-    const path = url(`/volumes/${encodeURIComponent(volume.volume_id)}`, { namespace: volume.metadata.namespace });
-    announce((await request<{ message: string }>("DELETE", path)).message);
-    load();
-  };
+  const mayDelete = (volume: Volume) => !allUsers || volume.username === user.user;
   return (
     <>
       <div class="heading">
@@ -55,81 +52,126 @@ export function Volumes({ user }: { user: Whoami }) {
         </Empty>
       )}
       {volumes && volumes.length > 0 && (
-        <div class="card table">
-          <table>
-            <caption class="visually-hidden">Volumes, newest first</caption>
-            <thead>
-              <tr>
-                <th scope="col">Volume</th>
-                <th scope="col">Size</th>
-                <th scope="col">Status</th>
-                <th scope="col" class="wide-only">
-                  Access modes
-                </th>
-                <th scope="col" class="wide-only">
-                  StorageClass
-                </th>
-                {allUsers && (
-                  <th scope="col" class="wide-only">
-                    User
-                  </th>
-                )}
-                <th scope="col" class="wide-only">
-                  Age
-                </th>
-                <th scope="col">
-                  <span class="visually-hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {volumes.map((volume) => (
-                <tr key={volume.volume_id}>
-                  <th scope="row">
-                    {volume.name}
-                    <span class="sub">
-                      <code>{volume.volume_id}</code>
-                    </span>
-                  </th>
-                  <td>{volume.size}</td>
-                  <td>
-                    <span class={`badge ${volume.status.toLowerCase()}`}>{volume.status}</span>
-                    {volume.reason && <span class="sub reason">{volume.reason}</span>}
-                  </td>
-                  <td class="wide-only">{volume.access_modes.join(", ")}</td>
-                  <td class="wide-only">{volume.storage_class}</td>
-                  {allUsers && <td class="wide-only">{volume.username}</td>}
-                  <td class="wide-only" title={localTime(volume.created_at)}>
-                    {age(volume.created_at)}
-                  </td>
-                  <td class="row-actions">
-                    {(!allUsers || volume.username === user.user) && (
-                      <button type="button" class="small" onClick={() => setDeleting(volume)}>
-                        Delete
-                        <span class="visually-hidden">
-                          {" "}
-                          {volume.name} {volume.volume_id}
-                        </span>
-                      </button>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <VolumeTable volumes={volumes} allUsers={allUsers} mayDelete={mayDelete} onDelete={setDeleting} />
       )}
       {creating && <Create onClose={() => setCreating(false)} onCreated={load} />}
-      {deleting && (
-        <Confirm
-          title={`Delete volume ${deleting.name}?`}
-          text={`This deletes PVC ${deleting.metadata.pvc_name} (${deleting.size}) and the data in it.`}
-          action="Delete volume"
-          run={() => remove(deleting)}
-          onClose={() => setDeleting(null)}
-        />
-      )}
+      {deleting && <Delete volume={deleting} onDone={load} onClose={() => setDeleting(null)} />}
     </>
+  );
+}
+
+interface VolumeTableProps {
+  volumes: Volume[];
+  allUsers: boolean;
+  mayDelete(volume: Volume): boolean;
+  onDelete(volume: Volume): void;
+}
+
+function VolumeTable({ volumes, allUsers, mayDelete, onDelete }: VolumeTableProps) {
+  return (
+    <div class="card table">
+      <table>
+        <caption class="visually-hidden">Volumes, newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Volume</th>
+            <th scope="col">Size</th>
+            <th scope="col">Status</th>
+            <th scope="col" class="wide-only">
+              Access modes
+            </th>
+            <th scope="col" class="wide-only">
+              StorageClass
+            </th>
+            {allUsers && (
+              <th scope="col" class="wide-only">
+                User
+              </th>
+            )}
+            <th scope="col" class="wide-only">
+              Age
+            </th>
+            <th scope="col">
+              <span class="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {volumes.map((volume) => (
+            <VolumeRow
+              key={volume.volume_id}
+              volume={volume}
+              allUsers={allUsers}
+              onDelete={mayDelete(volume) ? onDelete : undefined}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface VolumeRowProps {
+  volume: Volume;
+  allUsers: boolean;
+  onDelete?(volume: Volume): void;
+}
+
+function VolumeRow({ volume, allUsers, onDelete }: VolumeRowProps) {
+  return (
+    <tr>
+      <th scope="row">
+        {volume.name}
+        <span class="sub">
+          <code>{volume.volume_id}</code>
+        </span>
+      </th>
+      <td>{volume.size}</td>
+      <td>
+        <span class={`badge ${volume.status.toLowerCase()}`}>{volume.status}</span>
+        {volume.reason && <span class="sub reason">{volume.reason}</span>}
+      </td>
+      <td class="wide-only">{volume.access_modes.join(", ")}</td>
+      <td class="wide-only">{volume.storage_class}</td>
+      {allUsers && <td class="wide-only">{volume.username}</td>}
+      <td class="wide-only" title={localTime(volume.created_at)}>
+        {age(volume.created_at)}
+      </td>
+      <td class="row-actions">
+        {onDelete && (
+          <button type="button" class="small" onClick={() => onDelete(volume)}>
+            Delete
+            <span class="visually-hidden">
+              {" "}
+              {volume.name} {volume.volume_id}
+            </span>
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+interface DeleteProps {
+  volume: Volume;
+  onDone(): void;
+  onClose(): void;
+}
+
+function Delete({ volume, onDone, onClose }: DeleteProps) {
+  const remove = async () => {
+    const path = url(`/volumes/${encodeURIComponent(volume.volume_id)}`, { namespace: volume.metadata.namespace });
+    announce((await request<{ message: string }>("DELETE", path)).message);
+    onDone();
+  };
+  return (
+    <Confirm
+      title={`Delete volume ${volume.name}?`}
+      text={`This deletes PVC ${volume.metadata.pvc_name} (${volume.size}) and the data in it.`}
+      action="Delete volume"
+      run={remove}
+      onClose={onClose}
+    />
   );
 }
 
@@ -151,34 +193,17 @@ function Create({ onClose, onCreated }: { onClose(): void; onCreated(): void }) 
       setError(problem);
     }
   };
+  const storageClassLabel = (
+    <>
+      StorageClass <span class="muted">(default: the cluster's)</span>
+    </>
+  );
   return (
     <Dialog title="Create a volume" onClose={onClose}>
       <form onSubmit={create} class="fields">
-        <label for="volume-name">Name</label>
-        <input
-          id="volume-name"
-          required
-          autocomplete="off"
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-        />
-        <label for="volume-size">Size</label>
-        <input
-          id="volume-size"
-          required
-          autocomplete="off"
-          value={size}
-          onInput={(event) => setSize(event.currentTarget.value)}
-        />
-        <label for="volume-class">
-          StorageClass <span class="muted">(default: the cluster's)</span>
-        </label>
-        <input
-          id="volume-class"
-          autocomplete="off"
-          value={storageClass}
-          onInput={(event) => setStorageClass(event.currentTarget.value)}
-        />
+        <TextField id="volume-name" label="Name" value={name} onInput={setName} required />
+        <TextField id="volume-size" label="Size" value={size} onInput={setSize} required />
+        <TextField id="volume-class" label={storageClassLabel} value={storageClass} onInput={setStorageClass} />
         <label for="volume-mode">Access mode</label>
         <select id="volume-mode" value={mode} onChange={(event) => setMode(event.currentTarget.value)}>
           {ACCESS_MODES.map((entry) => (
@@ -196,5 +221,28 @@ function Create({ onClose, onCreated }: { onClose(): void; onCreated(): void }) 
         </div>
       </form>
     </Dialog>
+  );
+}
+
+interface TextFieldProps {
+  id: string;
+  label: ComponentChildren;
+  value: string;
+  required?: boolean;
+  onInput(value: string): void;
+}
+
+function TextField({ id, label, value, required, onInput }: TextFieldProps) {
+  return (
+    <>
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        required={required}
+        autocomplete="off"
+        value={value}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+    </>
   );
 }
