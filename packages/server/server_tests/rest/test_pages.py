@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky_server.rest import identity
 from kubectl_sky_server.rest.pages import STATIC
 from server_tests.rest.conftest import ALICE, BOB, Client
+from tests.cluster import cache, shell
 from tests.fake_cluster import FakeCluster
 
 WEB = Path(__file__).parent.parent.parent / "web"
@@ -45,6 +49,25 @@ def test_bundle_is_built_from_current_sources() -> None:
 
 def test_bundle_is_not_edited_by_hand() -> None:
     assert hashes(STATIC) == MANIFEST["files"], "run `make web`, and commit what it builds"
+
+
+@pytest.mark.tools
+@pytest.mark.timeout(600)  # npm installs 150 MB
+def test_sources_pass_types_linter_format_and_their_tests(tmp_path: Path) -> None:
+    npm = shell.find("npm") or shell.absent("no Node, which has npm")
+    environment = os.environ | {"HOME": str(cache.HOME)}  # npm's cache of this machine
+    folder = tmp_path / "web"
+    shutil.copytree(WEB, folder, ignore=shutil.ignore_patterns("node_modules"))
+    for command in ("ci --no-fund --no-audit", "run check"):
+        done = subprocess.run(
+            [npm, *command.split()],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_lock_file_uses_default_registry_only() -> None:

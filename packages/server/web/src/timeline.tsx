@@ -7,6 +7,7 @@ import { marks, PHASES, type Row, rowsOf, seconds, took, total, UNKNOWN } from "
 import type { TaskScope } from "./route";
 
 const SHOWN_ROWS = 20;
+
 // A change of `state` is one of the task, after which the times are read again.
 export function Timeline({ id, scope, state }: { id: string; scope: TaskScope; state: string }) {
   const [times, setTimes] = useState<(Times & { read: number }) | null>(null);

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { Task } from "../src/api";
+import {
+  applyEvent,
+  changedWithin,
+  filterOf,
+  isFirst,
+  keyOfTask,
+  matches,
+  select,
+  sorted,
+  stopWord,
+} from "../src/list";
+import { makePipeline, makeTask } from "./builders";
+
+const ids = (tasks: Task[]) => tasks.map(({ task_id: id }) => id).join(" ");
+
+test("filter of an address without a query shows your own tasks, newest first", () => {
+  const filter = { allUsers: false, allNamespaces: false, status: "", text: "", since: "", order: "age" };
+  assert.deepEqual(filterOf(new URLSearchParams()), filter);
+});
+
+test("filter of an address has all that its query names", () => {
+  const query = "all_users=true&all_namespaces=true&status=failed&filter=a+b&since=24&sort=-name";
+  const filter = { allUsers: true, allNamespaces: true, status: "failed", text: "a b", since: "24", order: "-name" };
+  assert.deepEqual(filterOf(new URLSearchParams(query)), filter);
+});
+
+test("filter words are in the name, id, user, namespace, GPUs or image", () => {
+  const task = makeTask({ metadata: { resources: { accelerators: "H100:8" } } });
+  for (const word of ["train", "TRAIN", "aaaa", "alice", "team", "h100", "python", ""]) assert.ok(matches(task, word));
+  assert.ok(!matches(task, "bob"));
+});
+
+test("filter matches if each of its words does", () => {
+  const task = makeTask();
+  assert.ok(matches(task, "train alice"));
+  assert.ok(matches(task, " train,alice "));
+  assert.ok(!matches(task, "train bob"));
+});
+
+test("filter of a label compares its value", () => {
+  const task = makeTask({ metadata: { labels: { team: "vision" } } });
+  assert.ok(matches(task, "team=vision"));
+  assert.ok(matches(task, "team==vision"));
+  assert.ok(!matches(task, "team=vis"));
+  assert.ok(!matches(task, "team!=vision"));
+  assert.ok(matches(task, "owner!=bob"));
+});
+
+test("task has changed within hours, or any time", () => {
+  const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+  const task = makeTask({ updated_at: hoursAgo(2) });
+  assert.deepEqual(
+    ["", "1", "24"].map((hours) => changedWithin(task, hours)),
+    [true, false, true],
+  );
+});
+
+test("tasks are sorted by age, newest first, unless the address says otherwise", () => {
+  const times = ["2026-01-02", "2026-01-03", "2026-01-01"];
+  const tasks = times.map((time, index) => makeTask({ task_id: `id${index}`, created_at: `${time}T00:00:00Z` }));
+  assert.equal(ids(sorted(tasks, "age")), "id1 id0 id2");
+  assert.equal(ids(sorted(tasks, "-age")), "id2 id0 id1");
+  assert.equal(ids(sorted(tasks, "unknown")), "id1 id0 id2");
+});
+
+test("tasks with equal values are sorted by age in both directions", () => {
+  const tasks = [makeTask({ task_id: "old" }), makeTask({ task_id: "new", created_at: "2026-02-01T00:00:00Z" })];
+  assert.equal(ids(sorted(tasks, "name")), "new old");
+  assert.equal(ids(sorted(tasks, "-name")), "new old");
+});
+
+test("tasks are sorted by names without case, with those of their pipeline", () => {
+  const tasks = [
+    makeTask({ task_id: "B", name: "B" }),
+    makeTask({ task_id: "a", name: "a" }),
+    makeTask({ task_id: "p", name: "a", metadata: { pipeline_name: "p" } }),
+  ];
+  assert.equal(ids(sorted(tasks, "name")), "a B p");
+});
+
+test("tasks are sorted by the GPUs of all nodes", () => {
+  const gpus = (id: string, accelerators: string, nodes: number) =>
+    makeTask({ task_id: id, metadata: { num_nodes: nodes, resources: { accelerators } } });
+  const tasks = [gpus("ten", "A100:10", 1), gpus("sixteen", "A100:8", 2), makeTask({ task_id: "none" })];
+  assert.equal(ids(sorted(tasks, "gpus")), "none ten sixteen");
+});
+
+test("select keeps matching tasks of any status, in order", () => {
+  const tasks = [makeTask({ task_id: "one", status: "failed" }), makeTask({ task_id: "two", name: "other" })];
+  const filter = filterOf(new URLSearchParams("filter=train&status=running"));
+  assert.equal(ids(select(tasks, filter)), "one");
+});
+
+test("event of all tasks replaces the list", () => {
+  const list = applyEvent(null, "tasks", { tasks: [makeTask()], pipelines: [makePipeline()] });
+  assert.deepEqual([...list!.tasks.keys(), ...list!.pipelines.keys()], ["team/aaaaaaaa", "team/pppppppp"]);
+});
+
+test("event before all tasks are known is ignored", () => {
+  assert.equal(applyEvent(null, "task", makeTask()), null);
+});
+
+test("events of a task add, change and remove it", () => {
+  let list = applyEvent(null, "tasks", { tasks: [], pipelines: [] });
+  const first = list;
+  list = applyEvent(list, "task", makeTask());
+  list = applyEvent(list, "task", makeTask({ status: "failed" }));
+  assert.deepEqual(
+    [...list!.tasks.values()].map(({ status }) => status),
+    ["failed"],
+  );
+  assert.ok(list !== first); // the page is drawn again
+  list = applyEvent(list, "gone", { namespace: "other", id: "aaaaaaaa" });
+  assert.equal(list!.tasks.size, 1);
+  list = applyEvent(list, "gone", { namespace: "team", id: "aaaaaaaa" });
+  assert.equal(list!.tasks.size, 0);
+});
+
+test("key of a task has its namespace: ids are unique in one", () => {
+  assert.equal(keyOfTask(makeTask({ metadata: { namespace: "other" } })), "other/aaaaaaaa");
+});
+
+test("first task of a pipeline comes after its row", () => {
+  const stage = (pipeline?: string) => makeTask({ metadata: { pipeline } });
+  const tasks = [stage(), stage("p"), stage("q"), stage("p")];
+  assert.deepEqual(
+    tasks.map((_, index) => isFirst(tasks, index)),
+    [false, true, true, false],
+  );
+});
+
+test("stop says that it deletes finished tasks", () => {
+  const running = makeTask();
+  const failed = makeTask({ status: "failed" });
+  assert.equal(stopWord([running]), "Stop");
+  assert.equal(stopWord([failed, makeTask({ status: "completed" })]), "Delete");
+  assert.equal(stopWord([running, failed]), "Stop and delete");
+});
