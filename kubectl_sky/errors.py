@@ -19,6 +19,7 @@
     │  ├─ Conflict              the object was changed by another client, or already exists
     │  ├─ Unreachable           the API server does not answer
     │  │  └─ Unprocessed           the request had no effect: it may be sent again
+    │  ├─ KubeletUnreachable    the cluster node of a pod does not respond; the API server does
     │  ├─ TimedOut              a program in a pod did not finish in time
     │  └─ Expired               the resource version of a watch is too old (410): list again
     ├─ TaskFailed            4  the task itself failed
@@ -203,6 +204,20 @@ class Unprocessed(Unreachable):
     def __init__(self, what: str, hint: str = "", seconds: float | None = None) -> None:
         super().__init__(what, hint)
         self.seconds = seconds
+
+
+class KubeletUnreachable(ClusterError):
+    """The API server answers, but cannot reach the kubelet of one pod.
+
+    `problem` is what is wrong with the cluster node; its name `node` is empty if not known.
+    """
+
+    def __init__(
+        self, what: str, hint: str = "", problem: str = "does not respond", node: str = ""
+    ) -> None:
+        super().__init__(what, hint)
+        self.problem = problem
+        self.node = node
 
 
 class TimedOut(ClusterError):

@@ -156,6 +156,7 @@ class FakeCluster:
         self.stays: dict[str, int] = {}  # grace periods of pods that do not end when deleted
         self.alter: Callable[[str, Json], Any] = lambda request, body: body  # each JSON answer
 
+        self._silent: set[str] = set()  # cluster nodes whose kubelets do not respond
         self._foreground: set[str] = set()  # uids of objects whose dependents go first
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())
@@ -232,7 +233,7 @@ class FakeCluster:
         del self.stays[pod]
         self.remove(kinds.POD, pod)
 
-    def start(self, job: str) -> str:
+    def start(self, job: str, node: str = "") -> str:
         """Let a Job create its next pod, which runs at once; return the name of the pod."""
         owner = self.get(kinds.JOB, job)
         pods = self._pods(job)
@@ -243,6 +244,7 @@ class FakeCluster:
         template["metadata"] |= {"name": name, "ownerReferences": [reference]}
         running = {"name": "main", "state": {"running": {"startedAt": self._now()}}}
         status = {"phase": "Running", "containerStatuses": [running]}
+        template["spec"] |= {"nodeName": node} if node else {}
         self.put({"apiVersion": "v1", "kind": "Pod", **template, "status": status})
         self.change(kinds.JOB, job, status={"active": 1, "ready": 1, "failed": len(pods)})
         return name
@@ -297,6 +299,30 @@ class FakeCluster:
             for stream in self._streams:
                 stream.broken = True
             self._changed.notify_all()
+
+    def stop_kubelet(self, node: str) -> None:
+        """Let the kubelet of a cluster node not respond; its open logs are lost."""
+        with self._changed:
+            self._silent.add(node)
+            for stream in self._streams:
+                stream.broken = stream.broken or stream.node == node
+            self._changed.notify_all()
+
+    def start_kubelet(self, node: str) -> None:
+        self._silent.discard(node)
+
+    def _node_of(self, call: _Call) -> str:
+        """Return the cluster node of a pod. Raises the Problem of one that does not respond."""
+        with self._changed:
+            path = call.path.removesuffix(f"/{call.sub}")
+            pod = self._existing(dataclasses.replace(call, path=path))
+        node = str(pod["spec"].get("nodeName") or "")
+        if node not in self._silent:
+            return node
+        failure = "dial tcp 10.250.0.13:10250: i/o timeout"
+        url = f"https://10.250.0.13:10250/containerLogs/{call.namespace}/{call.name}/main"
+        cause = f'Get "{url}?follow=true"' if call.sub == "log" else "error dialing backend"
+        raise Problem(500, "", f"{cause}: {failure}")
 
     def _pods(self, job: str) -> list[str]:
         with self._changed:
@@ -395,6 +421,9 @@ class FakeCluster:
     def _handled(self, call: _Call) -> Reply:
         if call.sub == "log":
             return self._log_reply(call)
+        if call.sub == "exec":  # a test replaces the WebSocket
+            self._node_of(call)
+            return _reply(200, {})
         if "sendInitialEvents" in call.query and not self.sends_initial_events:
             cause = problems.Cause("FieldValueForbidden", "sendInitialEvents", "not supported")
             raise problems.invalid("ListOptions.meta.k8s.io", "", [cause])
@@ -583,9 +612,8 @@ class FakeCluster:
 
     def _log_reply(self, call: _Call) -> Reply:
         pod = call.path.removesuffix("/log")
-        with self._changed:
-            self._existing(dataclasses.replace(call, path=pod))
-        return self._streamed(lambda stream: self._lines(call, pod, stream))
+        node = self._node_of(call)
+        return self._streamed(lambda stream: self._lines(call, pod, stream), node)
 
     def _lines(self, call: _Call, path: str, stream: "_Stream") -> Iterator[bytes]:
         query = call.query
@@ -609,8 +637,8 @@ class FakeCluster:
                 stamped = query.get("timestamps") == "true"
                 yield (f"{stamp} ".encode() if stamped else b"") + line
 
-    def _streamed(self, parts: Callable[["_Stream"], Iterator[bytes]]) -> Reply:
-        stream = _Stream(self._changed, parts)
+    def _streamed(self, parts: Callable[["_Stream"], Iterator[bytes]], node: str = "") -> Reply:
+        stream = _Stream(self._changed, parts, node)
         self._streams.append(stream)
         return Reply(200, urllib3.HTTPHeaderDict(), b"", stream)
 
@@ -646,8 +674,9 @@ class _Stream:
     """The body of a streaming answer; `read1` waits for the next part."""
 
     def __init__(
-        self, changed: threading.Condition, parts: Callable[["_Stream"], Iterator[bytes]]
+        self, changed: threading.Condition, parts: Callable[["_Stream"], Iterator[bytes]], node: str
     ) -> None:
+        self.node = node
         self.closed = self.broken = False
         self._changed = changed
         self._parts = parts(self)

@@ -162,8 +162,11 @@ class Client:
             if follow:
                 following.follow(session, target, request, ui)
                 return
+            missing = []
             for item in find.tasks_of(target):
-                reading.show(session, item, request, ui)
+                missing += reading.show(session, item, request, ui)
+            if missing:
+                raise missing[0]
 
         return LogLines(read)
 

@@ -19,6 +19,7 @@ from kubectl_sky.errors import (
     Expired,
     Forbidden,
     Invalid,
+    KubeletUnreachable,
     NoEarlierLog,
     NotFound,
     NotServed,
@@ -58,6 +59,24 @@ _CONFLICT = re.compile(
 )
 _QUOTAS = ("resourcequotas", "clusterresourcequotas")
 _BUSY_SECONDS = 10.0  # in which a quota that many requests change at a time may be free
+# What an API server says of a kubelet: its request, or that it cannot connect for exec.
+_KUBELET = re.compile(
+    r'(?:Get|Post) \\?"?https?://[^/"\s]+/(?:containerLogs|exec|attach|portForward)/'
+    r"|error dialing backend: "
+)
+_KUBELET_PROBLEMS = (
+    (
+        "tls: internal error",
+        "has no serving certificate, which is probably pending",
+        "ask a cluster admin to approve it: `kubectl get csr`",
+    ),
+    (
+        "x509: ",
+        "has a serving certificate that the API server does not trust",
+        "ask a cluster admin to replace it",
+    ),
+    ("", "does not respond", ""),
+)
 _CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
 
 
@@ -108,6 +127,10 @@ class Refusal(Struct, frozen=True):
 def refuse(info: RequestInfo, status: int, data: bytes) -> ClusterError:
     """Translate a response with an HTTP status of 400 or more."""
     refusal = _read(info, status, data)
+    if status >= 500:
+        kubelet = explain_kubelet(info.parts["name"], refusal.message)
+        if kubelet:
+            return kubelet
     return _STATUSES.get(status, _other)(refusal)
 
 
@@ -142,6 +165,22 @@ def not_kubernetes(info: RequestInfo, why: str) -> ClusterError:
         f" ({info.method} {info.resource}): {why}",
         CHECK_ADDRESS,
     )
+
+
+def is_about_kubelet(data: bytes) -> bool:
+    """Whether an API server could not reach the kubelet of a pod, by its answer."""
+    return bool(_KUBELET.search(data[:_MAX_MESSAGE_CHARACTERS].decode(errors="replace")))
+
+
+def explain_kubelet(pod: str, message: str) -> KubeletUnreachable | None:
+    """Return the error for a kubelet that the API server cannot reach, or None.
+
+    The message has its address, which says little to a user: `name_node` adds the name.
+    """
+    if not _KUBELET.search(message):
+        return None
+    _, problem, hint = next(entry for entry in _KUBELET_PROBLEMS if entry[0] in message)
+    return KubeletUnreachable(f"the cluster node of pod {pod} {problem}", hint, problem)
 
 
 def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
@@ -382,20 +421,6 @@ def _explain_failure(refusal: Refusal) -> ClusterError:
         return Unprocessed(f"{refusal.info.host} is overloaded: {refusal.message}", _TRY_LATER)
     if re.match(r"etcdserver: |rpc error: code = (Unavailable|DeadlineExceeded)", refusal.message):
         return _unavailable(refusal)  # etcd restarts or elects a leader
-
-    node = re.match(
-        r'(?:Get|Post) "?https://([^/:"]+):\d+/(?:containerLogs|exec)/', refusal.message
-    )
-    if node and "tls: internal error" in refusal.message:
-        return Unreachable(
-            f"the API server cannot reach node {node[1]}: its kubelet has no serving certificate,"
-            " which is probably pending",
-            "ask a cluster admin to approve it: `kubectl get csr`",
-        )
-    if node:
-        return Unreachable(
-            f"the API server cannot reach node {node[1]}", f"see `kubectl describe node {node[1]}`"
-        )
 
     explanation = explain(refusal.message)
     if explanation:

@@ -11,11 +11,13 @@ from typing import Any, BinaryIO, TypeGuard
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster import kubelets, objects, parallel
+from kubectl_sky.cluster.errors import explain_kubelet
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.websocket import MAX_SEND_BYTES, WebSocket, connect
 from kubectl_sky.errors import (
     ClusterError,
+    KubeletUnreachable,
     NotFound,
     ProgramMissing,
     SkyError,
@@ -94,8 +96,16 @@ def run(session: Session, program: Program, pipes: Pipes) -> int:
     """Run a program until it exits and return its exit code.
 
     Raises NotFound if the pod or container is not found or not running, ProgramMissing, TimedOut,
-    ClusterError, and any exception from reading `stdin` or writing to the sinks.
+    KubeletUnreachable, ClusterError, and any exception from reading `stdin` or writing to the
+    sinks.
     """
+    try:
+        return _run(session, program, pipes)
+    except KubeletUnreachable as error:
+        raise kubelets.name_node(session, program.namespace, program.pod, error) from None
+
+
+def _run(session: Session, program: Program, pipes: Pipes) -> int:
     with _open(session, program, pipes) as websocket:
         sender = _InputSender(websocket, pipes)
         try:
@@ -275,6 +285,9 @@ _PROGRAM_MISSING = re.compile(
 
 
 def _explain_failure(program: Program, message: str) -> ClusterError | ProgramMissing:
+    kubelet = explain_kubelet(program.pod, message)
+    if kubelet:
+        return kubelet
     missing = _PROGRAM_MISSING.search(message)
     if missing:
         what = f"program {missing['name']} not found in the image of pod {program.pod}"
@@ -292,6 +305,8 @@ _NOT_RUNNING = re.compile(
 
 def _explain_refusal(program: Program, error: ClusterError) -> ClusterError:
     """Translate the error if the container does not exist or is not running."""
+    if isinstance(error, KubeletUnreachable):
+        return error
     text = str(error)
     if "is not valid for pod" in text:
         return NotFound(f"pod {program.pod} has no container {program.container}")

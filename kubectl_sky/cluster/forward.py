@@ -12,11 +12,11 @@ from time import monotonic
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster import kubelets, objects, parallel
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import WebSocket, connect
-from kubectl_sky.errors import ClusterError, Forbidden, SkyError, UserError
+from kubectl_sky.errors import ClusterError, Forbidden, KubeletUnreachable, SkyError, UserError
 from kubectl_sky.words import bounded, kinds
 
 PROTOCOLS = ("v4.channel.k8s.io",)
@@ -155,14 +155,20 @@ class Forwarder:
             try:
                 if not pod:
                     raise ClusterError("no pod yet")
-                path = objects.path(kinds.POD, *pod, "portforward")
-                return connect(self._session, path, {"ports": str(remote)}, PROTOCOLS)
+                return self._connect(*pod, remote)
             except Forbidden:
                 raise
             except ClusterError as error:
                 if self._stop.is_set():
                     raise
                 backoff.wait_or_raise(error)
+
+    def _connect(self, namespace: str, pod: str, remote: int) -> WebSocket:
+        path = objects.path(kinds.POD, namespace, pod, "portforward")
+        try:
+            return connect(self._session, path, {"ports": str(remote)}, PROTOCOLS)
+        except KubeletUnreachable as error:
+            raise kubelets.name_node(self._session, namespace, pod, error) from None
 
 
 def _copy_both_ways(client: socket.socket, websocket: WebSocket) -> str:

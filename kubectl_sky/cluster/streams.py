@@ -9,7 +9,7 @@ from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.merge import Block, Log, Order, take
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail, has_terminated
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, KubeletUnreachable
 
 __all__ = ["MAX_STREAMS", "Block", "Following", "LogOptions", "LogSource", "has_terminated"]
 
@@ -66,6 +66,7 @@ class Following:
         self._limit_noted = one_by_one
         self._active = 0  # logs that wait, are read, or have lines
         self._all_added = False
+        self.incomplete: list[KubeletUnreachable] = []  # of logs whose rest could not be read
 
     def add(self, sources: Iterable[LogSource]) -> None:
         """Start to read logs, but for those that were added before; none is merged before all."""
@@ -75,7 +76,7 @@ class Following:
                     self._add(source)
 
     def _add(self, source: LogSource) -> None:
-        tail = Tail(self._session, source, self._options, self._stop)
+        tail = Tail(self._session, source, self._options, self._stop, lambda: self._all_added)
         stream = _Stream(tail, (source.rank, len(self._streams)), self._lock)
         self._streams[source] = stream
         self._active += 1
@@ -116,7 +117,8 @@ class Following:
         """Yield lines and notes as they can be merged, and None about twice a second when idle.
 
         If it `may_end`, it ends when all logs that were added are idle. Raises the ClusterError of
-        any log; its message names the pod.
+        any log; its message names the pod. A log whose cluster node does not respond ends with a
+        note, once all logs were added: `incomplete` has its error.
         """
         while not self._is_done():
             block = self._next()
@@ -198,6 +200,8 @@ class Following:
         try:
             for batch in stream.tail.batches():
                 self._put(stream, batch)
+        except KubeletUnreachable as error:  # noted in its log: the others go on
+            self.incomplete.append(error)
         except ClusterError as error:
             self._put(stream, error)
         finally:

@@ -1,7 +1,7 @@
 """Read one container's log to its end, across reconnects, each line exactly once."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +11,7 @@ from time import monotonic
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import kubelets, objects
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.loglines import (
     MAX_LINE_BYTES,
@@ -24,7 +24,14 @@ from kubectl_sky.cluster.loglines import (
 )
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
-from kubectl_sky.errors import ClusterError, NoEarlierLog, NotFound, Unreachable, UserError
+from kubectl_sky.errors import (
+    ClusterError,
+    KubeletUnreachable,
+    NoEarlierLog,
+    NotFound,
+    Unreachable,
+    UserError,
+)
 from kubectl_sky.words import kinds
 
 # The kubelet's answer for a container that has not started or not restarted yet.
@@ -38,12 +45,13 @@ _KEPT_BYTES = 10 << 20  # of a log; the default of kubelets, which then begin a 
 _LONG_BYTES = 128 << 10  # of the part that is left: no shorter log is asked about
 _POLL_INTERVAL = 0.5  # seconds between two checks of a container that has not started
 _SETTLE_SECONDS = 0.5  # seconds: the status may say terminated before the last lines are written
+_LAST_TRIES_SECONDS = 10.0  # seconds that a silent kubelet has, when nothing is followed any more
 _SILENCE_SECONDS = 150.0  # seconds without data before reconnecting: the connection may be dead
 
 
 @dataclass(frozen=True)
 class LogSource:
-    """A container whose log is read; `rank` is the task's node, for the output.
+    """A container whose log is read; `rank` and `title` are the task's node, for the output.
 
     `terminated` is set by a watch when the container has terminated for good. Without a watch, the
     pod is requested instead. The log of an earlier pod is a previous one as it is.
@@ -55,6 +63,11 @@ class LogSource:
     rank: int = 0
     terminated: Event | None = field(default=None, compare=False)
     is_earlier_pod: bool = False
+    title: str = field(default="", compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.title or f"pod {self.pod}"
 
 
 class LogOptions(Struct, frozen=True):
@@ -96,16 +109,28 @@ class Batch(Struct, frozen=True):
 
 
 class Tail:
-    """Read one log. Any thread may set `stop` or call `close`."""
+    """Read one log. Any thread may set `stop` or call `close`.
+
+    If its cluster node does not respond, a followed log is requested again until `is_over`, or
+    until the pod is deleted.
+    """
 
     def __init__(
-        self, session: Session, source: LogSource, options: LogOptions, stop: Event | None = None
+        self,
+        session: Session,
+        source: LogSource,
+        options: LogOptions,
+        stop: Event | None = None,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         self._session = session
         self._source = source
         self._options = options
         self._stop = stop or Event()
         self._backoff = Backoff(self._stop)
+        self._is_over = is_over
+        self._kubelet_backoff = Backoff(self._stop, _LAST_TRIES_SECONDS)
+        self._is_kubelet_silent = False
 
         position = options.positions.get(source.pod)
         self._position = (
@@ -145,6 +170,10 @@ class Tail:
             raise
         except NotFound:
             yield from self._note(f"pod {self._source.pod} was deleted")
+        except KubeletUnreachable as error:
+            yield from self._remainder()
+            yield from self._note(f"{self._describe(error)}; its log is incomplete")
+            raise
         yield from self._remainder()
 
     def _read_existing(self) -> Iterator[Batch]:
@@ -152,8 +181,8 @@ class Tail:
             try:
                 yield from self._read(follow=False, last=False)
                 return
-            except Unreachable as error:
-                self._backoff.wait_or_raise(error)
+            except (Unreachable, KubeletUnreachable) as error:
+                yield from self._wait_or_raise(error)
 
     def _read_to_end(self) -> Iterator[Batch]:
         """Yield the log, again after each lost connection.
@@ -177,8 +206,33 @@ class Tail:
                     return
                 if not last:
                     self._stop.wait(_POLL_INTERVAL)
-            except Unreachable as error:
-                self._backoff.wait_or_raise(error)
+            except (Unreachable, KubeletUnreachable) as error:
+                yield from self._wait_or_raise(error)
+
+    def _wait_or_raise(self, error: Unreachable | KubeletUnreachable) -> Iterator[Batch]:
+        """Wait before the next request; note once that the cluster node does not respond.
+
+        Raises the error after the timeout, and NotFound if the pod was deleted.
+        """
+        if isinstance(error, Unreachable):
+            self._backoff.wait_or_raise(error)
+            return
+
+        self._backoff.reset()  # the API server has answered
+        named = kubelets.name_node(self._session, self._source.namespace, self._source.pod, error)
+        if self._is_over() or not self._options.follow:
+            self._kubelet_backoff.wait_or_raise(named)
+            return
+        if not self._is_kubelet_silent:
+            self._is_kubelet_silent = True
+            text = f"{self._describe(named)}; its log continues when it can be read"
+            yield Batch(self._source, [], note=text)
+            yield Batch(self._source, [], is_live=True)  # other logs do not wait for its lines
+        self._kubelet_backoff.pause()
+
+    def _describe(self, error: KubeletUnreachable) -> str:
+        node = f"its cluster node {error.node}".rstrip()
+        return f"{self._source.name}: {node} {error.problem}"
 
     def _read(self, *, follow: bool, last: bool) -> Iterator[Batch]:
         """Request the log once and yield new lines; if `last`, also why there are none."""
@@ -191,7 +245,7 @@ class Tail:
             # With jitter, so that many quiet logs reconnect in turn.
             silence = _SILENCE_SECONDS * SystemRandom().uniform(0.8, 1.2)
             stream = self._session.stream(path, self._query(follow=follow), silence)
-        except (Unreachable, NoEarlierLog):
+        except (Unreachable, KubeletUnreachable, NoEarlierLog):
             raise
         except NotFound:
             self._pod()  # if the pod exists, its kubelet does not know it yet
@@ -205,6 +259,8 @@ class Tail:
             return
         with stream as self._stream:
             self._backoff.opened()
+            self._kubelet_backoff.reset()
+            self._is_kubelet_silent = False
             self._opened_at = self._opened_at or monotonic()
             if self._stop.is_set():  # `close` came before the stream
                 return
@@ -320,7 +376,7 @@ class Tail:
                     text = (text + chunk)[:MAX_LINE_BYTES]
                     if len(text) == MAX_LINE_BYTES:
                         break
-        except (NotFound, Unreachable):
+        except (NotFound, Unreachable, KubeletUnreachable):
             raise
         except ClusterError:
             return False  # the next full read reports the reason

@@ -27,7 +27,8 @@ def show(
 ) -> None:
     """Write the logs; with `follow` until Ctrl-C or `stop`, also of replicas that start later.
 
-    A `replica` is a number of `serve status`. Raises UserError if it is not found.
+    A `replica` is a number of `serve status`. Raises UserError if it is not found, and
+    KubeletUnreachable at the end if the log of one is missing.
     """
     replicas = _Replicas(session, deployment, options.follow, replica)
     ui.notes(() if options.follow else replicas.not_started())
@@ -46,6 +47,8 @@ def show(
                     ui.logs(lines, block.final_newline)
         finally:
             replicas.stop.set()
+    if following.incomplete:
+        raise following.incomplete[0]
 
 
 class _Replicas:
@@ -83,7 +86,8 @@ class _Replicas:
                 namespace = pod["metadata"]["namespace"]
                 name = pod["metadata"]["name"]
                 number = self._numbers.setdefault(name, len(self._numbers))
-                sources.append(LogSource(namespace, name, names.CONTAINER, number))
+                title = f"replica-{number}"
+                sources.append(LogSource(namespace, name, names.CONTAINER, number, title=title))
             yield sources
             if not self._follow or self.stop.wait(_POLL_SECONDS):
                 return

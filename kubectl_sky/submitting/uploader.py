@@ -10,12 +10,13 @@ from time import monotonic
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import parallel
+from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
     Forbidden,
+    KubeletUnreachable,
     NotFound,
     SkyError,
     UserError,
@@ -41,6 +42,8 @@ _MAX_PARALLEL = 32
 _HEARTBEAT_INTERVAL = 60.0  # seconds; nodes wait 300 s for a client
 _HEARTBEATS_AT_ONCE = 4
 _HEARTBEAT = ("/bin/sh", "-c", ': > "${KUBECTL_SKY_FILES-/kubectl-sky}/client"')
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 5.0  # seconds between uploads to a pod whose cluster node does not respond
 _RETRY_FOR = 30.0  # seconds for which an interrupted upload to a pod is retried
 _SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
 _BROKEN_OFF = 74
@@ -88,6 +91,13 @@ class _Pending(Struct, frozen=True):
         return node.started and not node.state.ended and node.exit_code is None
 
 
+class _Silent(Struct, frozen=True):
+    """A pod whose cluster node does not respond, and when to try again, in monotonic time."""
+
+    failures: int
+    next_at: float
+
+
 class Uploader:
     """Upload local files to the nodes of one or more tasks.
 
@@ -115,6 +125,7 @@ class Uploader:
         self._nodes_without: set[_Key] = set()
         self._pods: dict[_Key, str] = {}  # pods that have received their files
         self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
+        self._silent: dict[str, _Silent] = {}  # by pod
         self._tasks: list[TaskStatus] = []
 
         suffix = "; its files are uploaded then"
@@ -246,6 +257,9 @@ class Uploader:
         busy = {(item.upload.task_id, item.node.index) for item in running}
         for item in pending:
             node = item.upload.task_id, item.node.index
+            silent = self._silent.get(item.node.pod)
+            if silent and monotonic() < silent.next_at:
+                continue
             if item.can_start and node not in busy:
                 busy.add(node)  # the next upload to this node waits for this one
                 yield item
@@ -286,10 +300,17 @@ class Uploader:
     def _record(self, item: _Pending, outcome: Outcome) -> None:
         """Record the outcome of an upload. Raises SkyError.
 
-        A deleted pod is noticed at the next check.
+        A deleted pod is noticed at the next check. One whose cluster node does not respond is tried
+        again for as long as it exists.
         """
+        pod = item.node.pod
+        if isinstance(outcome.error, KubeletUnreachable):
+            self._record_silent(item, outcome.error)
+            return
+        self._silent.pop(pod, None)
+
         if not outcome.error and outcome.code == 0:
-            self._pods[item.key] = item.node.pod
+            self._pods[item.key] = pod
             return
 
         if outcome.code == _NOT_READY or isinstance(outcome.error, NotFound):
@@ -299,7 +320,7 @@ class Uploader:
 
         transient = bool(outcome.error) or outcome.code == _BROKEN_OFF or outcome.code > _KILLED
         if transient:
-            failed_at = self._failed_at.setdefault((item.node.pod, item.upload.number), monotonic())
+            failed_at = self._failed_at.setdefault((pod, item.upload.number), monotonic())
             if monotonic() - failed_at < _RETRY_FOR:
                 return
 
@@ -310,8 +331,21 @@ class Uploader:
         if transient and not self._lasting:
             raise error
         self._ui.note(f"files: {error}")
-        self._pods[item.key] = item.node.pod
+        self._pods[item.key] = pod
         self._failed = True
+
+    def _record_silent(self, item: _Pending, error: KubeletUnreachable) -> None:
+        """Note once that a cluster node does not respond, and wait longer after each failure."""
+        pod = item.node.pod
+        self._failed_at.pop((pod, item.upload.number), None)
+        silent = self._silent.get(pod)
+        failures = silent.failures + 1 if silent else 1
+        pause = backoff.delay(failures, _FIRST_PAUSE, _LONGEST_PAUSE)
+        self._silent[pod] = _Silent(failures, monotonic() + pause)
+        if not silent:
+            node = f"its cluster node {error.node}".rstrip()
+            then = f"{item.upload.files.source} is uploaded when it can be reached"
+            self._ui.note(f"{item.node.name}: {node} {error.problem}; {then}")
 
 
 def how_to_continue(submitted: Submitted) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.encoding import parse
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Unreachable
+from kubectl_sky.errors import ClusterError, KubeletUnreachable, Unreachable
 from kubectl_sky.observe import evidence, status, verdict
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.evidence import LINES, LOGS, Evidence
@@ -55,7 +55,7 @@ class EvidenceRecorder:
         core = CoreManager(self._session)
         try:
             lines = core.last_lines(task.namespace, death.pod, names.CONTAINER, LINES)
-        except Unreachable:  # the API server or the cluster node is unreachable
+        except (Unreachable, KubeletUnreachable):
             self._unresponsive_nodes.add(death.host)
             return death
         except ClusterError:  # the pod is deleted or never started

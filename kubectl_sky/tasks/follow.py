@@ -118,15 +118,19 @@ def _access_hint(task_id: str) -> str:
 def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
     """Print the existing logs; those of a pipeline by stage, with headings.
 
-    Raises TaskFailed if the task, or a task of the pipeline, has failed.
+    Raises TaskFailed if the task, or a task of the pipeline, has failed; else KubeletUnreachable if
+    the log of a node is missing.
     """
+    missing = []
     if isinstance(target, TaskStatus):
-        logs.show(session, target, request, ui)
+        missing += logs.show(session, target, request, ui)
     else:
         for task in target.tasks:
             ui.note(target.heading(task))
-            logs.show(session, task, request, ui)
+            missing += logs.show(session, task, request, ui)
     check_outcome(session, target, _show(request, ui))
+    if missing:
+        raise missing[0]
 
 
 def _note_interrupted(target: Target) -> Interrupted:

@@ -19,7 +19,7 @@ from kubectl_sky.cluster.streams import (
     LogSource,
     has_terminated,
 )
-from kubectl_sky.errors import Interrupted, SkyError
+from kubectl_sky.errors import Interrupted, KubeletUnreachable, SkyError
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus, Object
 from kubectl_sky.observe.status import TaskStatus
@@ -63,8 +63,13 @@ class LogRequest(Struct, frozen=True):
         return not self.ranks or node.index in self.ranks
 
 
-def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> None:
-    """Write the existing logs in order of time, or node by node."""
+def show(
+    session: Session, task: TaskStatus, request: LogRequest, ui: UI
+) -> list[KubeletUnreachable]:
+    """Write the existing logs in order of time, or node by node.
+
+    Returns the errors of the cluster nodes that do not respond, whose logs are missing.
+    """
     _check_ranks(task, request)
 
     sources = []
@@ -73,7 +78,12 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
             is_earlier = request.options.previous and bool(node.previous)  # maybe another pod's
             pod = node.previous if is_earlier else node.pod
             source = LogSource(
-                task.namespace, pod, request.container, node.index, is_earlier_pod=is_earlier
+                task.namespace,
+                pod,
+                request.container,
+                node.index,
+                is_earlier_pod=is_earlier,
+                title=node.name,
             )
             sources.append(source)
         else:
@@ -92,6 +102,7 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
     with _following(session, request) as following:
         following.add_all([sources])
         _pump(following, task, ui, ui.note, request)
+    return following.incomplete
 
 
 def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> TaskStatus:
@@ -345,6 +356,7 @@ class TaskFollower:
                     self.request.container,
                     node.index,
                     self.terminated_events[pod],
+                    title=f"{self.latest.name} {node.name}" if self.shared else node.name,
                 )
 
     def _report_terminated(self, pods: Iterable[Object]) -> None:

@@ -36,8 +36,10 @@ _WAITS = (
     (pipeline, "_POLL_INTERVAL"),
     (stop, "KEPT_SECONDS"),
     (streams, "_POLL_INTERVAL"),
+    (tail, "_LAST_TRIES_SECONDS"),
     (tail, "_POLL_INTERVAL"),
     (tail, "_SETTLE_SECONDS"),
+    (uploader, "_FIRST_PAUSE"),
     (uploader, "_INTERVAL"),
     (watch, "_POLL_INTERVAL"),
 )

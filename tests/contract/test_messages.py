@@ -4,6 +4,7 @@ import pytest
 
 from kubectl_sky.cluster import admission, errors
 from kubectl_sky.cluster.errors import RequestInfo
+from kubectl_sky.errors import KubeletUnreachable
 
 INFO = RequestInfo("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
 
@@ -60,17 +61,6 @@ INFO = RequestInfo("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
         ),
         (500, "rpc error: code = Unavailable desc = EOF", "s:1 is unavailable: rpc error"),
         (
-            500,
-            'Get "https://node-1:10250/containerLogs/n/p/main?follow=true": dial tcp: refused',
-            "the API server cannot reach node node-1; see",
-        ),
-        (
-            500,
-            'Get "https://node-1:10250/containerLogs/n/p/main": remote error: tls: internal error',
-            "the API server cannot reach node node-1: its kubelet has no serving certificate, which"
-            " is probably pending; ask a cluster admin to approve it: `kubectl get csr`",
-        ),
-        (
             400,
             'previous terminated container "main" in pod "p" not found',
             "pod p has no earlier log: its container main was not restarted, or the log was"
@@ -102,6 +92,57 @@ def test_refused_messages_of_api_server_are_explained(
     """Messages from the source of the API server that the test cluster does not produce."""
     body = b'{"kind": "Status", "reason": "X", "message": %s}' % _quoted(message)
     assert str(errors.refuse(INFO, status, body)).startswith(expected)
+
+
+SILENT = "the cluster node of pod p does not respond"
+KUBELET = "https://10.250.0.13:10250"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        (
+            500,
+            f'Get "{KUBELET}/containerLogs/n/p/main?follow=true": dial tcp 10.250.0.13:10250: i/o'
+            " timeout",
+            SILENT,
+        ),
+        (500, f'Get "{KUBELET}/containerLogs/n/p/main": net/http: TLS handshake timeout', SILENT),
+        (500, "Get https://worker-2:10250/containerLogs/n/p/main: dial tcp: refused", SILENT),
+        (500, 'Get "https://[fd00::3]:10250/containerLogs/n/p/main": dial tcp: refused', SILENT),
+        (503, f'Get "{KUBELET}/containerLogs/n/p/main": No agent available', SILENT),
+        (
+            502,
+            f'Get "{KUBELET}/containerLogs/n/p/main": proxy error from 127.0.0.1:9345 while dialing'
+            " 10.250.0.13:10250, code 502: 502 Bad Gateway",
+            SILENT,
+        ),
+        (500, "error dialing backend: dial tcp 10.250.0.13:10250: i/o timeout", SILENT),
+        (500, "error dialing backend: No agent available", SILENT),
+        (
+            500,
+            f'Get "{KUBELET}/containerLogs/n/p/main": remote error: tls: internal error',
+            "the cluster node of pod p has no serving certificate, which is probably pending; ask a"
+            " cluster admin to approve it: `kubectl get csr`",
+        ),
+        (
+            500,
+            f'Get "{KUBELET}/containerLogs/n/p/main": tls: failed to verify certificate: x509: x',
+            "the cluster node of pod p has a serving certificate that the API server does not"
+            " trust; ask a cluster admin to replace it",
+        ),
+    ],
+)
+def test_kubelet_that_api_server_cannot_reach_is_that_of_one_pod(
+    status: int, message: str, expected: str
+) -> None:
+    """The texts of API servers, with konnectivity and of k3s too."""
+    body = b'{"kind": "Status", "message": %s}' % _quoted(message)
+    info = RequestInfo("GET", "/api/v1/namespaces/n/pods/p/log", "https://s:1")
+    error = errors.refuse(info, status, body)
+    assert isinstance(error, KubeletUnreachable)
+    assert str(error) == expected
+    assert errors.is_about_kubelet(body)
 
 
 def _quoted(text: str) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,7 +14,9 @@ import pytest
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
+from kubectl_sky.cluster.streams import LogOptions
+from kubectl_sky.errors import KubeletUnreachable, TaskFailed, UnknownName, Unreachable
+from kubectl_sky.observe.logs import Lines
 from kubectl_sky.serve import action, logs, update
 from kubectl_sky.serve.model import ServiceState
 from kubectl_sky.submitting.submit import Options, Prepared
@@ -391,6 +394,46 @@ def test_logs_of_service_go_on_after_an_outage(
     for number in range(1, 7):  # more than the retries of a request
         services.before("list pods", lost, number)
     assert next(filter(None, replicas.sources()))[0].pod == "web"
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_logs_of_service_with_a_silent_kubelet_are_those_of_the_other_replicas(
+    services: FakeCluster, follow: bool
+) -> None:
+    class Recorder(UI):
+        def note(self, text: str) -> None:
+            noted.append(text)
+
+        def logs(self, lines: Lines, final_newline: bool) -> None:
+            printed.extend(line for _, line in lines)
+
+    noted: list[str] = []
+    printed: list[bytes] = []
+    stop = Event()
+    deployment = services.put(make_item(kinds.DEPLOYMENT, LABELS))
+    replica_set = services.put(owned(make_item(kinds.REPLICA_SET, LABELS), deployment))
+    state = {"name": names.CONTAINER, "state": {"running": {}}}
+    status = {"phase": "Running", "containerStatuses": [state]}
+    for name in ("a", "b"):
+        pod = owned(make_item(kinds.POD, LABELS), replica_set) | {"status": status}
+        pod["metadata"] = pod["metadata"] | {"name": name}
+        pod["spec"] = pod["spec"] | {"nodeName": f"n-{name}"}
+        services.put(pod)
+        services.log(name, f"from {name}\n".encode())
+    services.stop_kubelet("n-b")
+    services.before("get pods/log b", stop.set, 5)
+
+    session = services.session()
+    options = LogOptions(follow=follow)
+    if follow:
+        logs.show(session, deployment, options, None, Recorder(), stop)
+        end = "its log continues when it can be read"
+    else:
+        with pytest.raises(KubeletUnreachable, match="cluster node n-b of pod b does not respond"):
+            logs.show(session, deployment, options, None, Recorder(), stop)
+        end = "its log is incomplete"
+    assert printed == [b"from a"]
+    assert noted == [f"replica-1: its cluster node n-b does not respond; {end}"]
 
 
 NAMELESS = "service: {readiness_probe: /}\nresources: {ports: 8080}\nrun: serve\n"

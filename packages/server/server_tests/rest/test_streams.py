@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.cluster import backoff
 from kubectl_sky_server.rest import metrics
 from kubectl_sky_server.rest.config import Config, Limits
 from server_tests.rest.conftest import ALICE, HELLO, Client, bearer, serving, submitted
@@ -90,6 +91,33 @@ def test_logs_of_a_failed_task_end_with_its_reason(alice: TestClient, cluster: F
     *_, end = events(alice.get(f"/tasks/{task_id}/logs", headers=SSE).text)
     assert end["data"]["state"] == "failed"
     assert "exit code 3" in end["data"]["message"]
+
+
+def test_followed_logs_with_a_silent_kubelet_go_on_and_end_as_the_task(
+    alice: TestClient, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def go_on() -> None:
+        cluster.log(f"{jobs[0]}-0", b"a1\n")
+        cluster.start_kubelet("n1")
+        cluster.log(silent, b"b1\n")
+        for job in jobs:
+            cluster.finish(job)
+
+    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0.1)
+    task_id = submitted(alice, HELLO | {"num_nodes": 2})
+    jobs = [f"hello-{task_id}-node-{rank}" for rank in range(2)]
+    cluster.log(cluster.start(jobs[0], "n0"), b"a0\n")
+    silent = cluster.start(jobs[1], "n1")
+    cluster.log(silent, b"b0\n")
+    cluster.stop_kubelet("n1")
+    cluster.before(f"get pods/log {silent}", go_on, 7)
+
+    text = alice.get(f"/tasks/{task_id}/logs", headers=SSE).text
+    assert sorted(lines(text)) == ["a0", "a1", "b0", "b1"]
+    notes = [event["data"]["text"] for event in events(text) if event["event"] == "note"]
+    note = "node-1: its cluster node n1 does not respond; its log continues when it can be read"
+    assert notes.count(note) == 1
+    assert events(text)[-1]["data"] == {"state": "completed"}
 
 
 @pytest.mark.parametrize("follow", ["true", "false"])
