@@ -349,6 +349,7 @@ class TaskFollower:
         for node in filter(self.request.wants, self.latest.nodes):
             pods = [] if node.previous in self.unfollowed else [node.previous]
             pods += [node.pod] * node.started
+            title = f"{self.latest.name} {node.name}" if self.shared else node.name
             for pod in pods:
                 yield LogSource(
                     self.latest.namespace,
@@ -356,7 +357,7 @@ class TaskFollower:
                     self.request.container,
                     node.index,
                     self.terminated_events[pod],
-                    title=f"{self.latest.name} {node.name}" if self.shared else node.name,
+                    title=title,
                 )
 
     def _report_terminated(self, pods: Iterable[Object]) -> None:
