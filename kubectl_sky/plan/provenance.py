@@ -88,6 +88,14 @@ class Origins:
         items = [self.field("resources", form) for form in ("any_of", "ordered")]
         return next(filter(None, items), "") or self.resource(*_GPUS)
 
+    def image(self, default: str = _DEFAULT) -> str:
+        """Return the origin of the image: a field, a setting or the default."""
+        if self.settings.defaults:
+            default = "settings: defaults"
+        if self.settings.image:
+            default = "settings: image"
+        return self.resource("image_id", default=default)
+
     def of_node(self, key: str) -> str:
         """Return the origin of a label or taint of cluster nodes."""
         spots = {rule.key for rule in accelerators.SPOT_RULES}
@@ -104,7 +112,6 @@ class Origins:
 
 def with_origins(plan: Plan, origins: Origins) -> Plan:
     """Return the plan with origins; values that no field set stay unchanged."""
-    settings = origins.settings
     custom = origins.keys(*_METADATA, "annotations")
     labels = origins.labels()
     name = origins.field("name")
@@ -118,8 +125,6 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
     }
 
     restarts = origins.resource("job_recovery", default=_DEFAULT)
-    image = "settings: image" if settings.image else _DEFAULT
-    image = "settings: defaults" if settings.defaults and not settings.image else image
     ttl_seconds = plan.ttl_seconds
     if ttl_seconds is not None:
         ttl_seconds = TracedInt(ttl_seconds, origins.resource("autostop"))
@@ -131,7 +136,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         annotations=trace_values(plan.annotations, custom | annotations),
         pod_annotations=trace_values(plan.pod_annotations, custom),
         nodes=tuple(_node(node, labels, name) for node in plan.nodes),
-        image=trace(plan.image, origins.resource("image_id", default=image)) or plan.image,
+        image=trace(plan.image, origins.image()) or plan.image,
         env=trace_values(plan.env, _environment(plan, origins, nodes)),
         secrets=_trace_secrets(plan.secrets, origins.keys("secrets")),
         requests=trace_values(plan.requests, _sizes(plan.requests, origins)),

@@ -41,8 +41,7 @@ def _explain(
     if len(plan.nodes) > 1:
         yield _explain_gang(entry, plan, origins)
 
-    image = "settings: image" if settings.image else _DEFAULT
-    yield f"image {plan.image}", origins.resource("image_id", default=image)
+    yield f"image {plan.image}", origins.image(default=_DEFAULT)
 
     sizes = ", ".join(f"{name} {size}" for name, size in plan.requests.items())
     fields = ("cpus", "memory", "accelerators", "instance_type", "disk_size")
