@@ -234,7 +234,7 @@ class Session:
                         target = self._renew(target)
                         renewed = True
                         attempts = self._attempts(outgoing)
-                    elif errors.is_about_kubelet(reply.data) or not attempts.repeat_after(reply):
+                    elif not attempts.repeat_after(reply):
                         break
                 except (HTTPError, OSError, ValueError) as error:
                     final = attempts.wait_after(error)

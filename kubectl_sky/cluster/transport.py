@@ -11,7 +11,7 @@ from urllib3 import exceptions
 from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
-from kubectl_sky.cluster.errors import RequestInfo, TooLarge, unreachable
+from kubectl_sky.cluster.errors import RequestInfo, TooLarge, is_about_kubelet, unreachable
 from kubectl_sky.cluster.open_sockets import OPEN, limit_waits
 
 MAX_RETRIES = 5
@@ -109,6 +109,8 @@ class Attempts:
         retry_after = str(reply.headers.get("Retry-After") or "")
         may_retry = self._retries.total and self._longest > 0
         if not (may_retry and self._is_retryable(reply.status, bool(retry_after))):
+            return False
+        if is_about_kubelet(reply.data):  # the server has tried for long, and is not away itself
             return False
         self._count_and_pause(retry_after)
         return True
