@@ -2,7 +2,7 @@
 
 import logging
 from random import SystemRandom
-from threading import Event
+from threading import Event, Lock
 from time import monotonic
 from typing import ClassVar
 from weakref import WeakSet
@@ -94,6 +94,8 @@ class Outage:
         self.has_answered = False
         self.given_up = Event()
         self._noted = False
+        self._noted_at = -_STABLE_SECONDS  # in monotonic time
+        self._lock = Lock()
         self._all.add(self)
 
     @property
@@ -118,12 +120,20 @@ class Outage:
             if self._noted:
                 self.given_up.set()
             raise
-        if not (self._noted or is_answer(error)):
-            self._noted = True
-            _log.warning("waiting for the API server: %s", error.what.rpartition(": ")[2])
+        if not is_answer(error):
+            self._note(error)
         retries.pause()
         if self._is_over(retries):
             raise error
+
+    def _note(self, error: Unreachable) -> None:
+        """Say that the server is away, once of requests at the same time."""
+        with self._lock:
+            is_new = not self._noted and monotonic() - self._noted_at >= _STABLE_SECONDS
+            self._noted = True
+            if is_new:
+                self._noted_at = monotonic()
+                _log.warning("waiting for the API server: %s", error.what.rpartition(": ")[2])
 
     def _is_over(self, retries: Backoff) -> bool:
         """Whether a request waits no more: others may have been answered since Ctrl-C."""
