@@ -35,7 +35,7 @@ from kubectl_sky.plan import resources
 from kubectl_sky.plan.resources import amount_of
 from kubectl_sky.words import age, bounded, kinds, names
 from kubectl_sky.workloads import rayservice, registry
-from kubectl_sky.workloads.workload import QUEUED, STOPPED, SUSPEND, Object
+from kubectl_sky.workloads.workload import LATE, QUEUED, STOPPED, SUSPEND, Object
 from kubectl_sky.workloads.workload import condition as true_condition
 from kubectl_sky.workloads.workload import field as field_of
 
@@ -335,6 +335,7 @@ def _signals_without_pod(
 def _workload_signals(
     snapshot: TaskSnapshot, pods: Mapping[int, Object]
 ) -> Iterator[tuple[Iterable[int], Signal]]:
+    late = _ranks_that_are_late(snapshot.status)
     for item in filter(_has_cause, snapshot.workloads):
         ranks = snapshot.ranks[item["metadata"].get("uid", "")]
         for condition in item.get("status", {}).get("conditions", ()):
@@ -342,9 +343,13 @@ def _workload_signals(
                 reason = condition.get("reason", "")
                 message = condition.get("message", "")
                 yield ranks, Signal(SignalSource.WORKLOAD, reason, message)
+                late.difference_update(ranks)
         if field_of(item, registry.of(item).suspend_path or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(names.QUEUE, "")
             yield ranks, Signal(SignalSource.WORKLOAD, "Suspended", queue)
+    if late:  # by the times of an object whose conditions do not name the deadline
+        yield late, Signal(SignalSource.WORKLOAD, LATE, "")
+
     controllers = {item["metadata"]["name"]: item for item in snapshot.of(kinds.JOB.kind)}
     controllers |= {item["metadata"]["name"]: item for item in snapshot.workloads}
     for name, item in controllers.items():
@@ -359,6 +364,12 @@ def _workload_signals(
             # Each message names a different pod that was never created.
             message = re.sub(r'pods "[^"]*"', "pods", event.get("message", ""))
             yield missing, Signal(SignalSource.WORKLOAD_EVENT, event.get("reason", ""), message)
+
+
+def _ranks_that_are_late(task: TaskStatus | None) -> set[int]:
+    """Return the nodes whose status says that they ran longer than allowed."""
+    nodes = task.nodes if task else ()
+    return {node.index for node in nodes if node.state is State.FAILED and node.reason == LATE}
 
 
 def _has_cause(item: Object) -> bool:

@@ -360,10 +360,7 @@ def test_timeline_has_the_time_in_the_queue(sky: Command, gold: str, backend: st
 def test_max_duration_of_task_in_queue_fails_it_in_the_words_of_the_user(
     request: pytest.FixtureRequest, sky: Command, gold: str, backend: str
 ) -> None:
-    """The deadline of the Job comes before that of Kueue, which would suspend it for good.
-
-    May pass only alone: while an AppWrapper's Job ends, doctor may still say how its pods did.
-    """
+    """The deadline of the Job comes before that of Kueue, which would suspend it for good."""
     if backend == "jobset":
         request.getfixturevalue("jobset")
     flags = ("--queue", gold, "--backend", backend, "--max-duration", "5s", "--num-nodes", "2")

@@ -16,7 +16,8 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import judge
-from tests.builders import make_job, make_pod, make_service, terminated
+from kubectl_sky.words import names
+from tests.builders import condition, make_job, make_pod, make_service, terminated
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
 
 _EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
@@ -112,6 +113,24 @@ def test_random_events_that_fail_a_test_are_printed() -> None:
     printed = "\n".join(caught.value.__notes__)
     assert "a task of 2 nodes, backend indexed, limit 0" in printed
     assert "fail node-1\nrelabel_job node-0 skypilot-task" in printed
+
+
+def test_deadline_of_a_wrapped_job_is_the_cause_also_while_its_pods_exist() -> None:
+    """Its conditions do not name the deadline, and its pods only that they were killed."""
+    world = World.submitted(2, backend="appwrapper")
+    wrapper = world.jobs[0]
+    wrapper["metadata"]["annotations"][names.MAX_DURATION] = "5s"
+    wrapper["spec"]["components"][0]["template"]["spec"]["activeDeadlineSeconds"] = 5
+    deployed = condition("ResourcesDeployed") | {"lastTransitionTime": "2026-01-01T00:08:00Z"}
+    wrapper["status"] = {"phase": "Failed", "conditions": [deployed, condition("Unhealthy")]}
+    for rank in world.pods:
+        world.pods[rank]["status"] = make_pod(rank, "Failed", terminated(143))["status"]
+        world.terminate(rank)
+
+    task = folded(world)
+    assert (task.state, task.nodes[1].pod) == (State.FAILED, world.pods[1]["metadata"]["name"])
+    for text in words(task, world):
+        assert "it ran longer than max_duration 5s" in text
 
 
 @pytest.mark.parametrize("event", [World.delete_job, World.relabel_job])
