@@ -184,7 +184,8 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
     yield from _queue_signals(snapshot)
     gangs = list(_gang_signals(snapshot))
     yield from gangs
-    yield from _workload_signals(snapshot, pods)
+    yield from _workload_signals(snapshot)
+    yield from _controller_signals(snapshot, pods)
 
     for rank, pod in pods.items():
         parts = (
@@ -332,9 +333,7 @@ def _signals_without_pod(
             yield ranks, Signal(SignalSource.ENDED, reason, node.message)
 
 
-def _workload_signals(
-    snapshot: TaskSnapshot, pods: Mapping[int, Object]
-) -> Iterator[tuple[Iterable[int], Signal]]:
+def _workload_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     late = _ranks_that_are_late(snapshot.status)
     for item in filter(_has_cause, snapshot.workloads):
         ranks = snapshot.ranks[item["metadata"].get("uid", "")]
@@ -350,6 +349,11 @@ def _workload_signals(
     if late:  # by the times of an object whose conditions do not name the deadline
         yield late, Signal(SignalSource.WORKLOAD, LATE, "")
 
+
+def _controller_signals(
+    snapshot: TaskSnapshot, pods: Mapping[int, Object]
+) -> Iterator[tuple[Iterable[int], Signal]]:
+    """Yield why controllers have not created all pods."""
     controllers = {item["metadata"]["name"]: item for item in snapshot.of(kinds.JOB.kind)}
     controllers |= {item["metadata"]["name"]: item for item in snapshot.workloads}
     for name, item in controllers.items():
