@@ -6,8 +6,6 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.nodes import (
-    JOB_NOT_FOUND,
-    POD_DELETED,
     NodeStatus,
     Object,
     State,
@@ -15,6 +13,7 @@ from kubectl_sky.observe.nodes import (
     was_deleted,
     with_runtime_reason,
 )
+from kubectl_sky.observe.reasons import JOB_NOT_FOUND, POD_DELETED
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.resources import gpus_of
 from kubectl_sky.words.documents import Part

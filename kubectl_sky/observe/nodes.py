@@ -8,26 +8,25 @@ from typing import Annotated, Any
 
 from msgspec.structs import asdict, replace
 
+from kubectl_sky.observe import reasons
+from kubectl_sky.observe.reasons import (
+    JOB_NOT_FOUND,
+    NODE_LOST,
+    NOT_SCHEDULED,
+    POD_DELETED,
+    POD_NOT_FOUND,
+    RETRYING,
+    TERMINATING,
+    WAITING_FOR_FILES,
+    DetailedStatus,
+)
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.documents import Note, Part, always
-from kubectl_sky.workloads.workload import LATE, QUEUED, STOPPED, Phase, PhaseDetails, condition
+from kubectl_sky.workloads.workload import LATE, STOPPED, Phase, PhaseDetails, condition
 
 Object = Mapping[str, Any]
 
-RETRYING = "Retrying"  # reason of a failed node that restarts
-JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
-POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
-NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
-HELD = "Held"  # signal of a node whose failed container is held
-POD_KEPT = "PodKept"  # signal of a node whose pod other containers keep after `main` has ended
-POD_NOT_FOUND = "PodNotFound"  # reason of a node whose pod no longer exists or lost its labels
-TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
-DELETING = "Deleting"  # signal of a task whose objects are being deleted
-UNSCHEDULABLE = "Unschedulable"  # the scheduler's reason: no cluster node fits the pod
-NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
-WAITING_FOR_FILES = "WaitingForFiles"  # reason of a node whose local files have not arrived
 _HELD = re.compile(r"held ([0-9]{1,11}) ([0-9]{1,3}) (setup|run)\s*$")  # written by hold.sh
-_PASSING = (POD_DELETED, NODE_LOST, TERMINATING)  # a reason of the Job explains more
 _POD_FAILED = "BackoffLimitExceeded"  # the Job's reason when its pod failed or was deleted
 
 
@@ -97,13 +96,6 @@ class Node(NodeStatus, frozen=True, kw_only=True):
     detailed_status: Annotated[str, Note("as of the task")]
 
 
-_REASONS = {  # texts of the reasons that say something only to this program, or nothing
-    "Error": "",
-    "Failed": "",
-    "FAILED_SETUP": "setup failed",
-    "NODES_MISSING": "other nodes are missing",
-    "UPLOAD_TIMEOUT": "upload timed out: no client connected",
-}
 _EXIT_CODES = {
     126: "command not executable",
     127: "command not found",
@@ -121,7 +113,8 @@ def end_text(reason: str, exit_code: int | None) -> str:
 
     A reason that says no more than the exit code is left out: `exit code 127 (command not found)`.
     """
-    text = _REASONS.get(reason, reason)
+    known = reasons.find(reason).ended
+    text = reason if known is None else known
     if exit_code is None:
         return text or reason or "failed"
     if text:
@@ -229,7 +222,7 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
     if deleted and (verdict.phase is Phase.PODS or verdict.reason in (LATE, STOPPED)):
         reason = verdict.reason or STOPPED
         message = verdict.message
-    elif reason in _PASSING and verdict.reason not in ("", _POD_FAILED):
+    elif reasons.find(reason).yields and verdict.reason not in ("", _POD_FAILED):
         reason = verdict.reason
         message = verdict.message
     elif reason == TERMINATING:
@@ -408,20 +401,10 @@ def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
     return with_runtime_reason(ended)
 
 
-# Prefix of the termination message that entry.sh writes, with its reason and phase.
-_RUNTIME_MESSAGES = (
-    ("setup failed with exit code ", "FAILED_SETUP", "setup"),
-    ("gave up waiting for the other nodes ", "NODES_MISSING", "start"),
-    ("upload of the files for ", "UPLOAD_TIMEOUT", "start"),
-)
-
-
 def with_runtime_reason(status: NodeStatus) -> NodeStatus:
     """Return a node with the reason and phase that its termination message names, if any."""
-    for begin, reason, phase in _RUNTIME_MESSAGES:
-        if status.message.startswith(begin):
-            return replace(status, reason=reason, phase=phase)
-    return status
+    told = reasons.find_by_message(status.message)
+    return replace(status, reason=told.name, phase=told.phase) if told else status
 
 
 def _waiting(base: NodeStatus, pod: Object, waiting: Object) -> NodeStatus:
@@ -453,34 +436,6 @@ def _start_step(pod: Object) -> str:
     return f"{verb} {image}" if image else verb
 
 
-class DetailedStatus(StrEnum):
-    """The status of a task or a node: that of State, or a more specific word.
-
-    The words are SkyPilot's in lower case. SETTING_UP: scheduled on a cluster node, preparing the
-    image, files or volumes. STOPPED: stopped because another node failed. UNKNOWN: its cluster node
-    does not respond.
-    """
-
-    PENDING = "pending"
-    QUEUED = "queued"
-    SETTING_UP = "setting_up"
-    RUNNING = "running"
-    RETRYING = "retrying"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    FAILED_SETUP = "failed_setup"
-    STOPPED = "stopped"
-    UNKNOWN = "unknown"
-
-
-_DETAILED_STATUS = {
-    (State.PENDING, "Suspended"): DetailedStatus.QUEUED,
-    (State.PENDING, QUEUED): DetailedStatus.QUEUED,
-    (State.PENDING, RETRYING): DetailedStatus.RETRYING,
-    (State.RUNNING, NODE_LOST): DetailedStatus.UNKNOWN,
-    (State.FAILED, "FAILED_SETUP"): DetailedStatus.FAILED_SETUP,
-    (State.FAILED, STOPPED): DetailedStatus.STOPPED,
-}
 _TELLING = (DetailedStatus.RETRYING, DetailedStatus.UNKNOWN)  # of a task, by any of its nodes
 _TELLING_IF_PENDING = (*_TELLING, DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
 
@@ -488,7 +443,7 @@ _TELLING_IF_PENDING = (*_TELLING, DetailedStatus.QUEUED, DetailedStatus.SETTING_
 def read_detailed_status(node: NodeStatus) -> DetailedStatus:
     is_scheduled = node.state is State.PENDING and node.host
     default = DetailedStatus.SETTING_UP if is_scheduled else DetailedStatus(node.state)
-    return _DETAILED_STATUS.get((node.state, node.reason), default)
+    return reasons.find(node.reason).statuses.get(node.state, default)
 
 
 def read_detailed_status_of_task(

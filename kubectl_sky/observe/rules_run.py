@@ -10,7 +10,8 @@ from kubectl_sky.observe.failure import (
     program_lines,
 )
 from kubectl_sky.observe.findings import BEING_DELETED, SEE_LOGS, Rule, Stage
-from kubectl_sky.observe.nodes import (
+from kubectl_sky.observe.nodes import is_silent
+from kubectl_sky.observe.reasons import (
     DELETING,
     HELD,
     JOB_NOT_FOUND,
@@ -20,7 +21,6 @@ from kubectl_sky.observe.nodes import (
     POD_NOT_FOUND,
     TERMINATING,
     WAITING_FOR_FILES,
-    is_silent,
 )
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.plan import resources

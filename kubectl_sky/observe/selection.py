@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from kubectl_sky.observe.nodes import DetailedStatus, State
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.reasons import DetailedStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age
 

@@ -11,25 +11,19 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.observe import queues
-from kubectl_sky.observe.nodes import (
+from kubectl_sky.observe import queues, reasons
+from kubectl_sky.observe.nodes import NodeStatus, State, container, init_statuses, is_ended_by_us
+from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.ranks import RankActivity, describe_silence
+from kubectl_sky.observe.reasons import (
     DELETING,
     HELD,
     JOB_NOT_FOUND,
-    NODE_LOST,
     POD_DELETED,
     POD_KEPT,
     POD_NOT_FOUND,
-    TERMINATING,
     UNSCHEDULABLE,
-    NodeStatus,
-    State,
-    container,
-    init_statuses,
-    is_ended_by_us,
 )
-from kubectl_sky.observe.ownership import Missing
-from kubectl_sky.observe.ranks import RankActivity, describe_silence
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan import resources
 from kubectl_sky.plan.resources import amount_of
@@ -285,9 +279,7 @@ def _task_signals(
     for node in task.nodes:
         if node.state is State.FAILED and (not node.pod or node.reason == POD_DELETED):
             yield from _signals_without_pod(snapshot, task, node)
-        elif node.awaits_files or (
-            not node.state.ended and node.reason in (NODE_LOST, TERMINATING)
-        ):
+        elif node.awaits_files or (not node.state.ended and reasons.find(node.reason).is_told):
             yield (node.index,), Signal(SignalSource.NODE, node.reason, node.message)
         if node.held_until:
             reason = f"Error {node.exit_code}"

@@ -7,14 +7,10 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from kubectl_sky.observe import ownership
+from kubectl_sky.observe import ownership, reasons
 from kubectl_sky.observe.deletion import NOT_DELETED, Deletion, deletion_of
 from kubectl_sky.observe.documents import Task, TaskMetadata
 from kubectl_sky.observe.nodes import (
-    JOB_NOT_FOUND,
-    NODE_LOST,
-    TERMINATING,
-    DetailedStatus,
     NodeStatus,
     Object,
     State,
@@ -28,6 +24,7 @@ from kubectl_sky.observe.nodes import (
     retrying,
 )
 from kubectl_sky.observe.ownership import Missing, TaskObjects
+from kubectl_sky.observe.reasons import JOB_NOT_FOUND, TERMINATING, DetailedStatus
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
 from kubectl_sky.words import age, names
@@ -354,7 +351,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             node
             for node in self.nodes
             if node.reason not in said
-            and (node.state is State.PENDING or node.reason in (NODE_LOST, TERMINATING))
+            and (node.state is State.PENDING or reasons.find(node.reason).is_told)
         ]
 
     def reason(self, node: NodeStatus) -> str:

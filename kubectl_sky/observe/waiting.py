@@ -5,17 +5,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kubectl_sky.observe.nodes import NOT_SCHEDULED, RETRYING, TERMINATING, NodeStatus, State
+from kubectl_sky.observe import reasons
+from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.reasons import RETRYING
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.workloads.workload import QUEUED, STOPPED
+from kubectl_sky.workloads.workload import STOPPED
 
-# Reasons that nodes have for a moment during a normal start.
-NORMAL_REASONS = ("", NOT_SCHEDULED, "ContainerCreating", "PodInitializing")
-_TEXTS = {
-    QUEUED: "queued",
-    "Suspended": "suspended",
-    TERMINATING: "waiting for the earlier pod to be deleted",
-}
 _MAX_LISTED = 4
 
 
@@ -28,8 +23,9 @@ class WaitingStage(Struct, frozen=True):
 
 def is_blocked(node: NodeStatus) -> bool:
     """Return whether a node has a reason for not starting that a normal start does not have."""
-    reasons = (*NORMAL_REASONS, RETRYING, *_TEXTS)
-    return node.state is State.PENDING and node.reason not in reasons and not node.awaits_files
+    known = reasons.find(node.reason)
+    is_usual = known.is_normal or known.waits or node.reason == RETRYING
+    return node.state is State.PENDING and not is_usual and not node.awaits_files
 
 
 def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
@@ -65,7 +61,7 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     if started and not task.workload.independent_nodes:
         text = f"{started} of {task.num_nodes} nodes have started; {text}"
 
-    return WaitingStage(f"{task.name}: {text}", normal=last.reason in NORMAL_REASONS)
+    return WaitingStage(f"{task.name}: {text}", normal=reasons.find(last.reason).is_normal)
 
 
 def progress(task: TaskStatus) -> str:
@@ -88,8 +84,8 @@ def _text(node: NodeStatus) -> str:
     message = f": {node.message}" if node.message else ""
     if is_blocked(node):
         return f"pending: {node.reason}{message}"
-    if node.reason in _TEXTS:
-        return _TEXTS[node.reason] + message
+    if waits := reasons.find(node.reason).waits:
+        return waits + message
     if not node.pod:
         return "waiting for a pod"
     return (node.message or "starting") if node.host else "waiting for a cluster node"

@@ -11,8 +11,9 @@ from kubectl_sky.observe import nodes
 from kubectl_sky.observe.deletion import deletion_of
 from kubectl_sky.observe.endpoints import combine
 from kubectl_sky.observe.findings import Cause, Finding, diagnose
-from kubectl_sky.observe.nodes import TERMINATING, NodeStatus, Object
+from kubectl_sky.observe.nodes import NodeStatus, Object
 from kubectl_sky.observe.ownership import controller
+from kubectl_sky.observe.reasons import TERMINATING
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import RULES

@@ -11,10 +11,11 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
-from kubectl_sky.observe import capacity, queues, verdict, waiting
-from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
+from kubectl_sky.observe import capacity, queues, reasons, verdict, waiting
+from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.reasons import UNSCHEDULABLE
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.waiting import NORMAL_REASONS, WaitingStage
+from kubectl_sky.observe.waiting import WaitingStage
 from kubectl_sky.tasks import room, watch
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.ui import UI, Waiting
@@ -213,11 +214,11 @@ def _may_wait_for_gang(task: TaskStatus) -> bool:
 
 def _has_no_cluster_node(node: NodeStatus) -> bool:
     waiting = node.state is State.PENDING and not node.host
-    return waiting and node.reason in (*NORMAL_REASONS, UNSCHEDULABLE)
+    return waiting and (reasons.find(node.reason).is_normal or node.reason == UNSCHEDULABLE)
 
 
 def _has_no_reason(node: NodeStatus) -> bool:
-    return node.state is State.PENDING and node.reason in NORMAL_REASONS
+    return node.state is State.PENDING and reasons.find(node.reason).is_normal
 
 
 def _add_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kubectl_sky.observe import selection
-from kubectl_sky.observe.nodes import DetailedStatus
+from kubectl_sky.observe.reasons import DetailedStatus
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus, tasks
 from tests.builders import make_job, make_pod, terminated
