@@ -37,7 +37,7 @@ GENERATED = {
     "kubectl_sky/errors.py": "reference/exit-codes.md",
     "kubectl_sky/submitting/overrides.py": "reference/task-flags.md",
     "kubectl_sky/spec/variables.py": "reference/environment.md",
-    "kubectl_sky/observe/verdict.py": "reference/findings.md",
+    "kubectl_sky/observe/rules.py": "reference/findings.md",
 }
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 _HELP_WIDTH = 80  # columns

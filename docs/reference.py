@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from kubectl_sky import errors
-from kubectl_sky.observe.verdict import RULES
+from kubectl_sky.observe.rules import RULES
 from kubectl_sky.spec import explain
 from kubectl_sky.spec.variables import RESERVED
 from kubectl_sky.submitting.overrides import FLAGS, Flag

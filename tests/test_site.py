@@ -11,7 +11,7 @@ import yaml
 
 from kubectl_sky.cli import skypilot
 from kubectl_sky.cli.main import COMMANDS
-from kubectl_sky.observe.verdict import RULES
+from kubectl_sky.observe.rules import RULES
 from kubectl_sky.spec import explain
 from kubectl_sky.spec.danger_fields import POD_FIELDS, ROWS, DangerClass
 from kubectl_sky.words import names

@@ -6,25 +6,16 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from kubectl_sky.observe import record
-from kubectl_sky.observe.failure import last_error
-from kubectl_sky.observe.findings import BEING_DELETED, Cause, Rule, Stage, diagnose, find_cause
+from kubectl_sky.observe.findings import BEING_DELETED, Cause, Stage, diagnose
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
-from kubectl_sky.observe.nodes import NodeStatus, Object, State
-from kubectl_sky.observe.ownership import TaskObjects
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ranks import RankActivity
-from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
-from kubectl_sky.observe.rules_run import RUN
-from kubectl_sky.observe.rules_scheduling import SCHEDULING
-from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
-from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
+from kubectl_sky.observe.rules import RULES
+from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.waiting import is_blocked
-from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import Part
 from kubectl_sky.workloads.workload import STOPPED
 
-RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
-_NOT_STARTED = (*SCHEDULING, *VOLUMES, *IMAGE, *START)
 _WORDLESS = (  # sources that quote the cluster, and no program
     SignalSource.WORKLOAD,
     SignalSource.WORKLOAD_EVENT,
@@ -35,7 +26,6 @@ _WORDLESS = (  # sources that quote the cluster, and no program
     SignalSource.QUEUE,
     SignalSource.GANG,
 )
-_LOGGED = tuple(rule for rule in RUN if rule.source is SignalSource.LOG)
 
 
 class StageResult(StrEnum):
@@ -151,47 +141,6 @@ def find_bad_node(task: TaskStatus, tasks: Collection[TaskStatus]) -> Cause | No
         return None
     what = f"{count} of the last {len(hosts)} failed nodes of your tasks ran on {host}"
     return Cause("bad-cluster-node", Stage.RUN, what, f"submit with --exclude-node {host}")
-
-
-def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
-    """Return the task with why pods do not start, or why its first node failed, as doctor says it.
-
-    Reads a pod of each reason alone, and the end of its log from the termination message, so that
-    the tasks of a list need no further request.
-    """
-    pods = {pod["metadata"]["name"]: pod for pod in owned.all_pods}
-    nodes = {node.reason: node for node in reversed(task.nodes) if is_blocked(node)}
-
-    failure = task.first_failure
-    if failure and failure.reason == "Error":  # others are said by the reason
-        nodes[failure.reason] = failure
-
-    causes = dict(task.causes)
-    notices = dict(task.notices)
-    for reason, node in nodes.items():
-        if pod := pods.get(node.pod):
-            logs = {node.index: tuple(node.message.splitlines())} if node is failure else {}
-            rules = _LOGGED if node is failure else _NOT_STARTED
-            objects = {kinds.POD.kind: (pod,)}
-            snapshot = TaskSnapshot(task.id, task.namespace, objects, logs, task)
-            findings = diagnose(snapshot, rules)
-            if text := findings[0].headline if findings else last_error(logs.get(node.index, ())):
-                causes[reason] = text
-            if findings:
-                notices[reason] = findings[0].notice
-
-    return replace(task, causes=causes, notices=notices) if causes != task.causes else task
-
-
-def explain_event(task: TaskStatus, node: NodeStatus, event: Object) -> str:
-    """Return what a warning about a node's pod, or the object that creates it, means.
-
-    In the words of doctor; empty if it does not know the warning.
-    """
-    source = SignalSource.POD_EVENT if node.pod else SignalSource.WORKLOAD_EVENT
-    signal = Signal(source, event.get("reason", ""), event.get("message", ""), (node.index,))
-    cause = find_cause(TaskSnapshot(task.id, task.namespace, {}, task=task), signal, RULES)
-    return cause.headline if cause else ""
 
 
 def _find_reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Cause]) -> int:

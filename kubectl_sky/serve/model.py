@@ -14,9 +14,9 @@ from kubectl_sky.observe.findings import Cause, Finding, diagnose
 from kubectl_sky.observe.nodes import NodeStatus, Object
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.observe.reasons import TERMINATING
+from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.words import bounded, kinds, names
 from kubectl_sky.words.documents import Document, Note, always
 from kubectl_sky.workloads import registry

@@ -12,9 +12,10 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.encoding import parse
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, KubeletUnreachable, Unreachable
-from kubectl_sky.observe import evidence, status, verdict
+from kubectl_sky.observe import evidence, status
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.evidence import LINES, LOGS, Evidence
+from kubectl_sky.observe.explain import Facts, explain, pods_by_key
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
@@ -92,13 +93,14 @@ def fold(session: Session, owned: Sequence[TaskObjects]) -> list[TaskStatus]:
     """
     by_key = {task.key: task for task in owned}
 
-    def explain(task: TaskStatus) -> TaskStatus:
-        task = verdict.explain(task, by_key[task.namespace, task.id])
+    def add_causes(task: TaskStatus) -> TaskStatus:
+        pods = by_key[task.namespace, task.id].all_pods
+        task = explain(task, Facts(pods_by_key(pods)))
         has_lost_pod = any(node.state is State.FAILED and not node.pod for node in task.nodes)
         record = of_task(session, task) if has_lost_pod else None
         return evidence.restored(task, record) if record else task
 
-    return list(map(explain, status.fold(owned)))
+    return list(map(add_causes, status.fold(owned)))
 
 
 def of_deleted_pods(session: Session, task: TaskStatus) -> Evidence | None:

@@ -4,16 +4,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
-from kubectl_sky.observe import capacity, queues, reasons, verdict, waiting
-from kubectl_sky.observe.nodes import NodeStatus, State
-from kubectl_sky.observe.reasons import UNSCHEDULABLE
+from kubectl_sky.observe import queues, waiting
+from kubectl_sky.observe.explain import (
+    Facts,
+    Gangs,
+    ObjectKey,
+    explain,
+    find_latest,
+    has_no_reason,
+    lacks_cluster_node,
+    may_wait_for_gang,
+    pods_by_key,
+)
+from kubectl_sky.observe.nodes import Object, State
+from kubectl_sky.observe.queues import PendingWorkload
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import WaitingStage
 from kubectl_sky.tasks import room, watch
@@ -23,8 +33,6 @@ from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads.workload import QUEUED
 
-_Warnings = Mapping[tuple[str, str], Json]  # events by namespace and name of their object
-
 _FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
 _DIAGNOSIS_INTERVAL = 60.0  # seconds until the cause is looked for again
@@ -33,53 +41,42 @@ _REPORT_INTERVAL = 10.0  # seconds between lines while nodes start one after the
 
 
 def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
-    """Return the task with the reason for each pending node.
+    """Return the task with the reason for each pending node."""
+    return explain(task, read_facts(session, task))
+
+
+def read_facts(session: Session, task: TaskStatus) -> Facts:
+    """Read why nodes of a task wait.
 
     Lists warning events only if a pending node has no reason yet, and Kueue Workloads only if a
-    node is queued. Without permission to read them, no reasons are added.
+    node is queued. What may not be read is empty.
     """
-    task = _explain_gang(session, _explain_queue(session, task))
-    texts = _why_gangs_wait(session, task.namespace, [task])
-    task = _with_gang(task, UNSCHEDULABLE, texts.get(task.id))
-    if not any(map(_has_no_reason, task.nodes)):
-        return task
-    return _add_warnings(task, _list_warnings(session, task.namespace))
+    facts = Facts(queued=_list_queued(session, task), groups=_list_groups(session, task))
+    more = look(session, task.namespace, [explain(task, facts)])
+    return replace(facts, gangs=more.gangs, warnings=more.warnings)
 
 
-class Reasons(Struct, frozen=True):
-    """What the cluster says of tasks that wait: the warnings, and why gangs do, by task id."""
-
-    warnings: _Warnings = {}
-    gangs: Mapping[str, str] = {}
-
-
-def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Reasons:
+def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Facts:
     """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
-    gangs = _why_gangs_wait(session, namespace, tasks)
-    tasks = [_with_gang(task, UNSCHEDULABLE, gangs.get(task.id)) for task in tasks]
+    gangs = Facts(gangs=_list_gangs(session, namespace, tasks))
+    tasks = [explain(task, gangs) for task in tasks]
     warnings = _list_warnings(session, namespace) if _lack_reasons(tasks) else {}
-    return Reasons(warnings, gangs)
-
-
-def add_reasons(task: TaskStatus, reasons: Reasons) -> TaskStatus:
-    return _add_warnings(
-        _with_gang(task, UNSCHEDULABLE, reasons.gangs.get(task.id)), reasons.warnings
-    )
+    return replace(gangs, warnings=warnings)
 
 
 def explain_all(
     session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
 ) -> list[TaskStatus]:
     """Return listed tasks with the reasons of pending nodes."""
-    reasons = look(session, namespace, tasks)
-    return [add_reasons(task, reasons) for task in tasks]
+    facts = look(session, namespace, tasks)
+    return [explain(task, facts) for task in tasks]
 
 
 def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope as `explain_all` does, after changes; None when idle."""
     latest: TaskUpdate | None = None
     tasks: list[TaskStatus] = []
-    reasons = Reasons()
+    facts = Facts()
     next_look = monotonic() + _FIRST_LOOK
 
     for update in watch.watch_owned(session, scope):
@@ -88,157 +85,81 @@ def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | Non
         if latest and looks:
             next_look = monotonic() + _LOOK_INTERVAL
             with suppress(Unreachable):  # the watch retries an unreachable server
-                reasons = look(session, scope.namespace, latest.tasks)
+                facts = look(session, scope.namespace, latest.tasks)
 
         if latest is None or not (update or looks):
             yield None
             continue
 
         before = tasks
-        tasks = [add_reasons(task, reasons) for task in latest.tasks]
+        tasks = [explain(task, facts) for task in latest.tasks]
         yield replace(latest, tasks=tasks) if update or tasks != before else None
 
 
 def may_wait(tasks: Sequence[TaskStatus]) -> bool:
     """Return whether something is to be read about tasks that wait."""
-    return _lack_reasons(tasks) or any(map(_may_wait_for_gang, tasks))
+    return _lack_reasons(tasks) or any(map(may_wait_for_gang, tasks))
 
 
 def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     """Return whether nodes have no reason and do not just wait for their turn in an array."""
     return any(
-        _has_no_reason(node)
+        has_no_reason(node)
         for task in tasks
         if task.state is State.PENDING or not task.workload.independent_nodes
         for node in task.nodes
     )
 
 
-def _list_warnings(session: Session, namespace: str | None) -> _Warnings:
+def _list_warnings(session: Session, namespace: str | None) -> Mapping[ObjectKey, Object]:
     """List the latest warning event about each object; none without permission."""
     try:
         events = CoreManager(session).list_events(namespace, field_selector="type=Warning")
     except Forbidden:
         return {}
-    return {
-        (event["metadata"].get("namespace", ""), event["involvedObject"].get("name", "")): event
-        for event in events
-    }
+    return find_latest(events)
 
 
-def _explain_queue(session: Session, task: TaskStatus) -> TaskStatus:
+def _list_queued(session: Session, task: TaskStatus) -> Sequence[PendingWorkload]:
     if not any(node.reason == QUEUED for node in task.nodes):
-        return task
+        return ()
     try:
-        positions = queues.waiting(
-            access.list_kueue(session, kinds.QUEUED_WORKLOAD, task.namespace)
-        )
+        items = access.list_kueue(session, kinds.QUEUED_WORKLOAD, task.namespace)
     except (Forbidden, NotServed):
-        return task
-    kind = task.workload.kind.kind
-
-    def explain(node: NodeStatus) -> NodeStatus:
-        position = queues.of_object(positions, kind, node.job) if node.reason == QUEUED else None
-        return replace(node, message=str(position)) if position else node
-
-    return replace(task, nodes=tuple(explain(node) for node in task.nodes))
+        return ()
+    return queues.waiting(items)
 
 
-def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
+def _list_groups(session: Session, task: TaskStatus) -> Sequence[Json]:
+    """List the PodGroups of Volcano of a task that waits for cluster nodes."""
     kind = task.workload.companion_kind
-    if kind is None or not any(_has_no_cluster_node(node) for node in task.nodes):
-        return task
+    if kind is None or not any(map(lacks_cluster_node, task.nodes)):
+        return ()
     selector = names.selector({names.TASK_ID: task.id})
     try:
-        groups = objects.list_all(session, kind, task.namespace, label_selector=selector)
+        return objects.list_all(session, kind, task.namespace, label_selector=selector)
     except (Forbidden, NotServed):
-        return task
-    blocker = next(filter(None, map(queues.waiting_group, groups)), None)
-    return _with_gang(task, blocker.reason, str(blocker)) if blocker else task
+        return ()
 
 
-def _why_gangs_wait(
-    session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
-) -> dict[str, str]:
-    """Return why the scheduler starts no node of a gang, by task id: in numbers, as doctor does.
-
-    Reads PodGroups, cluster nodes and pods only if nodes of a task may wait for each other.
-    """
-    waiting = list(filter(_may_wait_for_gang, tasks))
-    kind = access.find_gang(session) if waiting else None
+def _list_gangs(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Gangs:
+    """Read PodGroups, cluster nodes and pods, if nodes of a task may wait for each other."""
+    kind = access.find_gang(session) if any(map(may_wait_for_gang, tasks)) else None
     if kind is None:
-        return {}
+        return Gangs()
     try:
         groups = objects.list_all(session, kind, namespace)
     except (Forbidden, NotServed):
-        return {}
+        return Gangs()
 
     topologies = {
         (group["metadata"]["namespace"], group["metadata"]["name"]): queues.gang_of(group)[1]
         for group in groups
         if any(queues.gang_of(group))
     }
-
     cluster_nodes = room.list_cluster_nodes(session) if topologies else ()
     running = room.list_running(session, cluster_nodes) or ()
-    pods = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in running}
-
-    texts = {}
-    for task in waiting:
-        nodes = list(filter(_has_no_cluster_node, task.nodes))
-        own = filter(None, (pods.get((task.namespace, node.pod)) for node in nodes))
-        pod = next(own, {})
-        topology = topologies.get((task.namespace, queues.group_name(pod)))
-        if topology is not None:
-            parts = capacity.explain_gang(pod, len(nodes), cluster_nodes, running, topology)
-            texts[task.id] = "".join(parts)
-    return texts
-
-
-def _with_gang(task: TaskStatus, reason: str, text: str | None) -> TaskStatus:
-    """Return the task with the reason of nodes that wait for each other; None if they do not."""
-    if text is None:
-        return task
-    nodes = tuple(
-        replace(node, reason=reason, message=text) if _has_no_cluster_node(node) else node
-        for node in task.nodes
-    )
-    causes = {UNSCHEDULABLE: text} if reason == UNSCHEDULABLE else {}
-    return replace(task, nodes=nodes, causes={**task.causes, **causes})
-
-
-def _may_wait_for_gang(task: TaskStatus) -> bool:
-    blocked = any(node.reason == UNSCHEDULABLE and not node.host for node in task.nodes)
-    return blocked and task.num_nodes > 1
-
-
-def _has_no_cluster_node(node: NodeStatus) -> bool:
-    waiting = node.state is State.PENDING and not node.host
-    return waiting and (reasons.find(node.reason).is_normal or node.reason == UNSCHEDULABLE)
-
-
-def _has_no_reason(node: NodeStatus) -> bool:
-    return node.state is State.PENDING and reasons.find(node.reason).is_normal
-
-
-def _add_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
-    """Return the task with the warnings about the nodes' pods, or the owners of their pods."""
-    nodes = []
-    causes = dict(task.causes)
-    for node in task.nodes:
-        name = node.pod or task.workload.pod_owner_name(node.job)
-        event = warnings.get((task.namespace, name)) if _has_no_reason(node) else None
-        uid = event["involvedObject"].get("uid") if event else None
-        is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
-
-        if event and not is_earlier:
-            reason = event.get("reason", "")
-            message = event.get("message", "")
-            causes.setdefault(reason, verdict.explain_event(task, node, event))
-            nodes.append(replace(node, reason=reason, message=message))
-        else:
-            nodes.append(node)
-    return replace(task, nodes=tuple(nodes), causes=causes)
+    return Gangs(topologies, cluster_nodes, pods_by_key(running))
 
 
 class StartReporter:
@@ -261,8 +182,7 @@ class StartReporter:
         self._next_look = self._begun_at + _FIRST_LOOK
         self._quiet_until = self._begun_at + _USUAL_START_SECONDS
 
-        self._explained: dict[NodeStatus, NodeStatus] = {}
-        self._gang: str | None = None  # why all nodes wait for each other
+        self._facts = Facts()
         self._looked_early = False
         self._blocked: frozenset[tuple[str, str]] = frozenset()
         self._next_diagnosis = 0.0
@@ -301,25 +221,17 @@ class StartReporter:
             self._ui.waiting(task.id, None)
 
     def _explain(self, task: TaskStatus, now: float) -> TaskStatus:
-        """Explain pending nodes at intervals; in between, keep what is known of unchanged nodes."""
+        """Explain pending nodes, by facts that are read at intervals."""
         if not any(node.state is State.PENDING for node in task.nodes):
             return task
 
-        early = not self._looked_early and _may_wait_for_gang(task)
-        if now < self._next_look and not early:
-            nodes = (self._explained.get(node, node) for node in task.nodes)
-            return _with_gang(replace(task, nodes=tuple(nodes)), UNSCHEDULABLE, self._gang)
-
-        self._next_look = now + _LOOK_INTERVAL
-        self._looked_early = early or self._looked_early
-        with suppress(Unreachable):  # the watch retries an unreachable server
-            explained = explain_pending(self._session, task)
-            self._explained = dict(zip(task.nodes, explained.nodes, strict=True))
-            text = explained.causes.get(UNSCHEDULABLE)
-            is_gang = any(node.message == text for node in explained.nodes)
-            self._gang = text if is_gang else None
-            return explained
-        return task
+        early = not self._looked_early and may_wait_for_gang(task)
+        if early or now >= self._next_look:
+            self._next_look = now + _LOOK_INTERVAL
+            self._looked_early = early or self._looked_early
+            with suppress(Unreachable):  # the watch retries an unreachable server
+                self._facts = read_facts(self._session, task)
+        return explain(task, self._facts)
 
     def _diagnose(self, task: TaskStatus, now: float) -> None:
         """Find the cause when the reasons of blocked nodes change, and once in a while."""

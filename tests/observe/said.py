@@ -10,8 +10,8 @@ from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.reasons import NODE_LOST, TERMINATING, WAITING_FOR_FILES
+from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
-from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.words import age
 from tests.builders import (
     CREATED,

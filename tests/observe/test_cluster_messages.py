@@ -5,8 +5,8 @@ from typing import NamedTuple
 import pytest
 
 from kubectl_sky.observe.findings import find_cause
+from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
-from kubectl_sky.observe.verdict import RULES
 from tests.builders import ID, make_job, make_pod
 
 IMAGE = "registry.example.com/team/train:2"

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from kubectl_sky.observe import status
 from kubectl_sky.observe.capacity import ALL_PODS, find_room
 from kubectl_sky.observe.findings import Rule, Stage, diagnose
+from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
-from kubectl_sky.observe.verdict import RULES, StageResult, judge
+from kubectl_sky.observe.verdict import StageResult, judge
 from kubectl_sky.plan.accelerators import NVIDIA, models
 from kubectl_sky.plan.devices import Device
 from tests.builders import (

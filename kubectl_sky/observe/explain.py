@@ -1,0 +1,186 @@
+"""Explain why nodes wait or have failed, from whatever was read of their tasks.
+
+`explain` is the one answer: `list`, `status`, `wait`, `logs`, `doctor`, REST and the pages differ
+in what they read, not in what they conclude. More facts may say more, but nothing else.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubectl_sky.observe import queues, reasons
+from kubectl_sky.observe.failure import last_error
+from kubectl_sky.observe.nodes import NodeStatus, Object, State
+from kubectl_sky.observe.queues import PendingWorkload
+from kubectl_sky.observe.reasons import UNSCHEDULABLE
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.waiting import is_blocked
+from kubectl_sky.workloads.workload import QUEUED
+
+ObjectKey = tuple[str, str]  # namespace and name
+
+
+class Gangs(Struct, frozen=True):
+    """The gangs of a namespace, the cluster nodes, and the pods beside which a gang has to fit."""
+
+    topologies: Mapping[ObjectKey, str] = {}  # of each PodGroup of Kubernetes; empty for none
+    cluster_nodes: Sequence[Object] = ()
+    pods: Mapping[ObjectKey, Object] = {}
+
+
+class Facts(Struct, frozen=True):
+    """What was read of tasks; what was not read, or may not be, is empty."""
+
+    pods: Mapping[ObjectKey, Object] = {}
+    queued: Sequence[PendingWorkload] = ()  # the Workloads of Kueue
+    groups: Sequence[Object] = ()  # the PodGroups of Volcano, of one task
+    gangs: Gangs = Gangs()
+    warnings: Mapping[ObjectKey, Object] = {}  # the latest event about each object
+
+
+def explain(task: TaskStatus, facts: Facts) -> TaskStatus:
+    """Return the task with why its nodes do not start, or why the first one failed."""
+    task = _explain_pods(task, facts.pods)
+    task = _explain_queue(task, facts.queued)
+    task = _explain_groups(task, facts.groups)
+    task = _explain_gang(task, facts.gangs)
+    return _explain_warnings(task, facts.warnings)
+
+
+def pods_by_key(pods: Iterable[Object]) -> dict[ObjectKey, Object]:
+    return {_key(pod): pod for pod in pods}
+
+
+def find_latest(warnings: Iterable[Object]) -> dict[ObjectKey, Object]:
+    """Return the latest of these events about each object."""
+    return {
+        (event["metadata"].get("namespace", ""), event["involvedObject"].get("name", "")): event
+        for event in warnings
+    }
+
+
+def _key(item: Object) -> ObjectKey:
+    metadata = item["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def has_no_reason(node: NodeStatus) -> bool:
+    """Return whether a node waits for a reason that its objects do not say."""
+    return node.state is State.PENDING and reasons.find(node.reason).is_normal
+
+
+def may_wait_for_gang(task: TaskStatus) -> bool:
+    blocked = any(node.reason == UNSCHEDULABLE and not node.host for node in task.nodes)
+    return blocked and task.num_nodes > 1
+
+
+def lacks_cluster_node(node: NodeStatus) -> bool:
+    """Return whether a node may wait for a cluster node, by what its own objects say."""
+    waits = node.state is State.PENDING and not node.host
+    return waits and (reasons.find(node.reason).is_normal or node.reason == UNSCHEDULABLE)
+
+
+def _explain_pods(task: TaskStatus, pods: Mapping[ObjectKey, Object]) -> TaskStatus:
+    """Add what the pods of blocked nodes and of the first failed one say, in the words of rules.
+
+    Reads one pod of each reason, and the end of the log from its termination message.
+    """
+    nodes = {node.reason: node for node in reversed(task.nodes) if is_blocked(node)}
+    failure = task.first_failure
+    if failure and failure.reason == "Error":  # others are said by the reason
+        nodes[failure.reason] = failure
+    found = {
+        reason: (node, pods[task.namespace, node.pod])
+        for reason, node in nodes.items()
+        if (task.namespace, node.pod) in pods
+    }
+    if not found:
+        return task
+
+    from kubectl_sky.observe import rules  # noqa: PLC0415 -- most tasks do not need them
+
+    causes = dict(task.causes)
+    notices = dict(task.notices)
+    for reason, (node, pod) in found.items():
+        has_failed = node is failure
+        cause = rules.explain_end(task, node, pod) if has_failed else rules.explain_start(task, pod)
+        if cause:
+            causes[reason] = cause.headline
+            notices[reason] = cause.notice
+        elif error := last_error(node.message.splitlines()) if has_failed else "":
+            causes[reason] = error
+    return replace(task, causes=causes, notices=notices)
+
+
+def _explain_queue(task: TaskStatus, queued: Sequence[PendingWorkload]) -> TaskStatus:
+    """Add the positions of nodes in Kueue's queue."""
+    kind = task.workload.kind.kind
+
+    def add_position(node: NodeStatus) -> NodeStatus:
+        position = queues.of_object(queued, kind, node.job) if node.reason == QUEUED else None
+        return replace(node, message=str(position)) if position else node
+
+    return replace(task, nodes=tuple(map(add_position, task.nodes))) if queued else task
+
+
+def _explain_groups(task: TaskStatus, groups: Sequence[Object]) -> TaskStatus:
+    """Add why Volcano does not start the nodes."""
+    blocker = next(filter(None, map(queues.waiting_group, groups)), None)
+    return _with_reason(task, blocker.reason, str(blocker)) if blocker else task
+
+
+def _explain_gang(task: TaskStatus, gangs: Gangs) -> TaskStatus:
+    """Add in numbers why the scheduler starts no node of a gang, as doctor does."""
+    if not gangs.topologies or not may_wait_for_gang(task):
+        return task
+    nodes = list(filter(lacks_cluster_node, task.nodes))
+    own = (gangs.pods.get((task.namespace, node.pod)) for node in nodes)
+    pod = next(filter(None, own), None)
+    if pod is None:
+        return task
+    topology = gangs.topologies.get((task.namespace, queues.group_name(pod)))
+    if topology is None:
+        return task
+
+    from kubectl_sky.observe import capacity  # noqa: PLC0415 -- most tasks do not need it
+
+    running = gangs.pods.values()
+    parts = capacity.explain_gang(pod, len(nodes), gangs.cluster_nodes, running, topology)
+    text = "".join(parts)
+    explained = _with_reason(task, UNSCHEDULABLE, text)
+    return replace(explained, causes={**task.causes, UNSCHEDULABLE: text})
+
+
+def _with_reason(task: TaskStatus, reason: str, text: str) -> TaskStatus:
+    """Return the task with this reason for the nodes that may wait for a cluster node."""
+    nodes = (
+        replace(node, reason=reason, message=text) if lacks_cluster_node(node) else node
+        for node in task.nodes
+    )
+    return replace(task, nodes=tuple(nodes))
+
+
+def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Object]) -> TaskStatus:
+    """Add the warnings about the pods of nodes without a reason, or about the owners of those."""
+    if not warnings:
+        return task
+    from kubectl_sky.observe import rules  # noqa: PLC0415 -- most tasks do not need them
+
+    nodes = []
+    causes = dict(task.causes)
+    for node in task.nodes:
+        name = node.pod or task.workload.pod_owner_name(node.job)
+        event = warnings.get((task.namespace, name)) if has_no_reason(node) else None
+        uid = event["involvedObject"].get("uid") if event else None
+        is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
+
+        if event and not is_earlier:
+            reason = event.get("reason", "")
+            message = event.get("message", "")
+            cause = rules.explain_event(task, node, event)
+            causes.setdefault(reason, cause.headline if cause else "")
+            nodes.append(replace(node, reason=reason, message=message))
+        else:
+            nodes.append(node)
+    return replace(task, nodes=tuple(nodes), causes=causes)
