@@ -52,6 +52,16 @@ def pods_by_key(pods: Iterable[Object]) -> dict[ObjectKey, Object]:
     return {_key(pod): pod for pod in pods}
 
 
+def join_gangs(
+    groups: Iterable[Object], cluster_nodes: Sequence[Object], pods: Iterable[Object]
+) -> Gangs:
+    """Return the gangs of these PodGroups of Kubernetes, with what they may find free."""
+    topologies = {
+        _key(group): queues.gang_of(group)[1] for group in groups if any(queues.gang_of(group))
+    }
+    return Gangs(topologies, cluster_nodes, pods_by_key(pods))
+
+
 def find_latest(warnings: Iterable[Object]) -> dict[ObjectKey, Object]:
     """Return the latest of these events about each object."""
     return {

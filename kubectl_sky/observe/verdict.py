@@ -5,7 +5,9 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
-from kubectl_sky.observe import record
+from kubectl_sky.observe import queues, record
+from kubectl_sky.observe.capacity import ALL_PODS
+from kubectl_sky.observe.explain import Facts, explain, find_latest, join_gangs, pods_by_key
 from kubectl_sky.observe.findings import BEING_DELETED, Cause, Stage, diagnose
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
 from kubectl_sky.observe.nodes import State
@@ -13,6 +15,7 @@ from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import Part
 from kubectl_sky.workloads.workload import STOPPED
 
@@ -108,6 +111,7 @@ _SUMMARIES = {
 
 def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:
     """Return how far a task has come and what stops it."""
+    task = explain(task, read_facts(snapshot))
     findings = tuple(diagnose(snapshot, RULES))
     reached = _find_reached(task, snapshot, findings)
     problem_stages = {finding.stage for finding in findings}
@@ -120,6 +124,21 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
         else:
             stages.append((stage, StageResult.AHEAD))
     return Diagnosis(task, tuple(stages), findings, tuple(unread), snapshot.activity)
+
+
+def read_facts(snapshot: TaskSnapshot) -> Facts:
+    """Return what a snapshot has for `explain`."""
+    warnings = (event for event in snapshot.of(kinds.EVENT.kind) if event.get("type") == "Warning")
+    gangs = join_gangs(
+        snapshot.of(kinds.GANG.resource), snapshot.of(kinds.NODE.kind), snapshot.of(ALL_PODS)
+    )
+    return Facts(
+        pods=pods_by_key(snapshot.of(kinds.POD.kind)),
+        queued=queues.waiting(snapshot.of(kinds.QUEUED_WORKLOAD.kind)),
+        groups=snapshot.of(kinds.POD_GROUP.kind),
+        gangs=gangs,
+        warnings=find_latest(warnings),
+    )
 
 
 _RECENT = 10  # failures

@@ -18,9 +18,9 @@ from kubectl_sky.observe.explain import (
     explain,
     find_latest,
     has_no_reason,
+    join_gangs,
     lacks_cluster_node,
     may_wait_for_gang,
-    pods_by_key,
 )
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.queues import PendingWorkload
@@ -152,14 +152,10 @@ def _list_gangs(session: Session, namespace: str | None, tasks: Sequence[TaskSta
     except (Forbidden, NotServed):
         return Gangs()
 
-    topologies = {
-        (group["metadata"]["namespace"], group["metadata"]["name"]): queues.gang_of(group)[1]
-        for group in groups
-        if any(queues.gang_of(group))
-    }
-    cluster_nodes = room.list_cluster_nodes(session) if topologies else ()
+    groups = [group for group in groups if any(queues.gang_of(group))]
+    cluster_nodes = room.list_cluster_nodes(session) if groups else ()
     running = room.list_running(session, cluster_nodes) or ()
-    return Gangs(topologies, cluster_nodes, pods_by_key(running))
+    return join_gangs(groups, cluster_nodes, running)
 
 
 class StartReporter:

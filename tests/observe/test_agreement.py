@@ -21,7 +21,7 @@ from tests.builders import condition, make_job, make_pod, make_service, terminat
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
 
 _EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
-_BACKENDS = st.sampled_from(  # with the limit of failures
+BACKENDS = st.sampled_from(  # with the limit of failures
     [("jobs", 0), ("jobs", 1), ("indexed", 0), ("indexed", 1), ("appwrapper", 0), ("jobset", 0)]
 )
 
@@ -64,7 +64,7 @@ def happened(world: World, events: Sequence[tuple[Callable[..., None], int]]) ->
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.integers(1, 4), _BACKENDS, _EVENTS)
+@given(st.integers(1, 4), BACKENDS, _EVENTS)
 def test_commands_after_random_events_agree(
     nodes: int, backend: tuple[str, int], events: list[tuple[Callable[..., None], int]]
 ) -> None:

@@ -143,6 +143,22 @@ class World:
             }
             self._failed(rank)
 
+    def expire(self, rank: int) -> None:
+        """Let the Job reach its deadline; its pods are killed and not gone yet."""
+        key = self._key(rank)
+        if key not in self.jobs or self._final(rank) or self.backend in _WRAPPERS:
+            return  # wrappers do not name the deadline
+        for same in self._ranks(rank):
+            pod = self.pods.get(same)
+            if pod and _runs(pod):
+                pod["status"]["phase"] = "Failed"
+                pod["status"]["containerStatuses"][1]["state"] = terminated(143, at=self.now)
+                self.terminate(same)
+        self.failed.add(rank)
+        self._end(rank, "Failed")
+        for entry in self.jobs[key]["status"]["conditions"]:
+            entry["reason"] = "DeadlineExceeded"
+
     def fail(self, rank: int) -> None:
         """Let the container exit with code 3."""
         self._exit(rank, 3)
@@ -249,6 +265,7 @@ EVENTS = (
     World.delete_pod,
     World.terminate,
     World.evict,
+    World.expire,
     World.fail,
     World.complete,
 )
