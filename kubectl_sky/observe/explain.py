@@ -21,45 +21,35 @@ from kubectl_sky.workloads.workload import QUEUED
 ObjectKey = tuple[str, str]  # namespace and name
 
 
-class Gangs(Struct, frozen=True):
-    """The gangs of a namespace, the cluster nodes, and the pods beside which a gang has to fit."""
+class Surroundings(Struct, frozen=True):
+    """What was read around tasks; what was not read, or may not be, is empty."""
 
-    topologies: Mapping[ObjectKey, str] = {}  # of each PodGroup of Kubernetes; empty for none
-    cluster_nodes: Sequence[Object] = ()
-    pods: Mapping[ObjectKey, Object] = {}
-
-
-class Facts(Struct, frozen=True):
-    """What was read of tasks; what was not read, or may not be, is empty."""
-
-    pods: Mapping[ObjectKey, Object] = {}
+    pods: Mapping[ObjectKey, Object] = {}  # of the tasks
     queued: Sequence[PendingWorkload] = ()  # the Workloads of Kueue
     groups: Sequence[Object] = ()  # the PodGroups of Volcano, of one task
-    gangs: Gangs = Gangs()
+    topologies: Mapping[ObjectKey, str] = {}  # of the PodGroups of Kubernetes; empty for none
+    cluster_nodes: Sequence[Object] = ()  # on which a gang has to fit
+    running: Mapping[ObjectKey, Object] = {}  # all pods beside which it has to
     warnings: Mapping[ObjectKey, Object] = {}  # the latest event about each object
 
 
-def explain(task: TaskStatus, facts: Facts) -> TaskStatus:
+def explain(task: TaskStatus, seen: Surroundings) -> TaskStatus:
     """Return the task with why its nodes do not start, or why the first one failed."""
-    task = _explain_pods(task, facts.pods)
-    task = _explain_queue(task, facts.queued)
-    task = _explain_groups(task, facts.groups)
-    task = _explain_gang(task, facts.gangs)
-    return _explain_warnings(task, facts.warnings)
+    task = _explain_pods(task, seen.pods)
+    task = _explain_queue(task, seen.queued)
+    task = _explain_groups(task, seen.groups)
+    task = _explain_gang(task, seen)
+    return _explain_warnings(task, seen.warnings)
 
 
 def pods_by_key(pods: Iterable[Object]) -> dict[ObjectKey, Object]:
     return {_key(pod): pod for pod in pods}
 
 
-def join_gangs(
-    groups: Iterable[Object], cluster_nodes: Sequence[Object], pods: Iterable[Object]
-) -> Gangs:
-    """Return the gangs of these PodGroups of Kubernetes, with what they may find free."""
-    topologies = {
-        _key(group): queues.gang_of(group)[1] for group in groups if any(queues.gang_of(group))
-    }
-    return Gangs(topologies, cluster_nodes, pods_by_key(pods))
+def read_topologies(groups: Iterable[Object]) -> dict[ObjectKey, str]:
+    """Return the topology of each gang of these PodGroups of Kubernetes; empty for none."""
+    gangs = (group for group in groups if any(queues.gang_of(group)))
+    return {_key(group): queues.gang_of(group)[1] for group in gangs}
 
 
 def find_latest(warnings: Iterable[Object]) -> dict[ObjectKey, Object]:
@@ -140,23 +130,23 @@ def _explain_groups(task: TaskStatus, groups: Sequence[Object]) -> TaskStatus:
     return _with_reason(task, blocker.reason, str(blocker)) if blocker else task
 
 
-def _explain_gang(task: TaskStatus, gangs: Gangs) -> TaskStatus:
+def _explain_gang(task: TaskStatus, seen: Surroundings) -> TaskStatus:
     """Add in numbers why the scheduler starts no node of a gang, as doctor does."""
-    if not gangs.topologies or not may_wait_for_gang(task):
+    if not seen.topologies or not may_wait_for_gang(task):
         return task
     nodes = list(filter(lacks_cluster_node, task.nodes))
-    own = (gangs.pods.get((task.namespace, node.pod)) for node in nodes)
+    own = (seen.running.get((task.namespace, node.pod)) for node in nodes)
     pod = next(filter(None, own), None)
     if pod is None:
         return task
-    topology = gangs.topologies.get((task.namespace, queues.group_name(pod)))
+    topology = seen.topologies.get((task.namespace, queues.group_name(pod)))
     if topology is None:
         return task
 
     from kubectl_sky.observe import capacity  # noqa: PLC0415 -- most tasks do not need it
 
-    running = gangs.pods.values()
-    parts = capacity.explain_gang(pod, len(nodes), gangs.cluster_nodes, running, topology)
+    running = seen.running.values()
+    parts = capacity.explain_gang(pod, len(nodes), seen.cluster_nodes, running, topology)
     text = "".join(parts)
     explained = _with_reason(task, UNSCHEDULABLE, text)
     return replace(explained, causes={**task.causes, UNSCHEDULABLE: text})

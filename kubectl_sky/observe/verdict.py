@@ -7,7 +7,13 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe import queues, record
 from kubectl_sky.observe.capacity import ALL_PODS
-from kubectl_sky.observe.explain import Facts, explain, find_latest, join_gangs, pods_by_key
+from kubectl_sky.observe.explain import (
+    Surroundings,
+    explain,
+    find_latest,
+    pods_by_key,
+    read_topologies,
+)
 from kubectl_sky.observe.findings import BEING_DELETED, Cause, Stage, diagnose
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
 from kubectl_sky.observe.nodes import State
@@ -111,7 +117,7 @@ _SUMMARIES = {
 
 def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:
     """Return how far a task has come and what stops it."""
-    task = explain(task, read_facts(snapshot))
+    task = explain(task, read_surroundings(snapshot))
     findings = tuple(diagnose(snapshot, RULES))
     reached = _find_reached(task, snapshot, findings)
     problem_stages = {finding.stage for finding in findings}
@@ -126,17 +132,16 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
     return Diagnosis(task, tuple(stages), findings, tuple(unread), snapshot.activity)
 
 
-def read_facts(snapshot: TaskSnapshot) -> Facts:
+def read_surroundings(snapshot: TaskSnapshot) -> Surroundings:
     """Return what a snapshot has for `explain`."""
     warnings = (event for event in snapshot.of(kinds.EVENT.kind) if event.get("type") == "Warning")
-    gangs = join_gangs(
-        snapshot.of(kinds.GANG.resource), snapshot.of(kinds.NODE.kind), snapshot.of(ALL_PODS)
-    )
-    return Facts(
+    return Surroundings(
         pods=pods_by_key(snapshot.of(kinds.POD.kind)),
         queued=queues.waiting(snapshot.of(kinds.QUEUED_WORKLOAD.kind)),
         groups=snapshot.of(kinds.POD_GROUP.kind),
-        gangs=gangs,
+        topologies=read_topologies(snapshot.of(kinds.GANG.resource)),
+        cluster_nodes=snapshot.of(kinds.NODE.kind),
+        running=pods_by_key(snapshot.of(ALL_PODS)),
         warnings=find_latest(warnings),
     )
 

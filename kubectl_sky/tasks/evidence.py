@@ -15,7 +15,7 @@ from kubectl_sky.errors import ClusterError, KubeletUnreachable, Unreachable
 from kubectl_sky.observe import evidence, status
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.evidence import LINES, LOGS, Evidence
-from kubectl_sky.observe.explain import Facts, explain, pods_by_key
+from kubectl_sky.observe.explain import Surroundings, explain, pods_by_key
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
@@ -95,7 +95,7 @@ def fold(session: Session, owned: Sequence[TaskObjects]) -> list[TaskStatus]:
 
     def add_causes(task: TaskStatus) -> TaskStatus:
         pods = by_key[task.namespace, task.id].all_pods
-        task = explain(task, Facts(pods_by_key(pods)))
+        task = explain(task, Surroundings(pods_by_key(pods)))
         has_lost_pod = any(node.state is State.FAILED and not node.pod for node in task.nodes)
         record = of_task(session, task) if has_lost_pod else None
         return evidence.restored(task, record) if record else task

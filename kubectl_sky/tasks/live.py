@@ -16,7 +16,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_forever
 from kubectl_sky.errors import Unreachable
 from kubectl_sky.observe import ownership
-from kubectl_sky.observe.explain import Facts, explain
+from kubectl_sky.observe.explain import Surroundings, explain
 from kubectl_sky.observe.ownership import Key
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence, find, pending
@@ -62,7 +62,7 @@ class LiveTasks:
         self._members: dict[Key, set[str]] = defaultdict(set)  # the uids of each task's objects
         self._changed: set[Key] = set()
         self._unsettled: dict[Key, TaskStatus] = {}  # without nodes, or reasons why they wait
-        self._facts = Facts()
+        self._seen = Surroundings()
         self._next_look = 0.0
 
     def changes(self, stop: Event) -> Iterator[Changes | None]:
@@ -104,7 +104,7 @@ class LiveTasks:
             self._next_look = monotonic() + _LOOK_INTERVAL
             self._changed.update(self._unsettled)
             waiting = list(self._unsettled.values())
-            self._facts = pending.look(self._session, self._scope.namespace, waiting)
+            self._seen = pending.look(self._session, self._scope.namespace, waiting)
 
         keys = sorted(self._changed)
         for start in range(0, len(keys), _BATCH):
@@ -120,7 +120,7 @@ class LiveTasks:
                 if task.incomplete or pending.may_wait([task])
             }
             yield Changes(
-                [explain(task, self._facts) for task in tasks],
+                [explain(task, self._seen) for task in tasks],
                 [key for key in part if key not in found],
             )
 

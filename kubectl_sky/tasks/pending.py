@@ -12,15 +12,15 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
 from kubectl_sky.observe import queues, waiting
 from kubectl_sky.observe.explain import (
-    Facts,
-    Gangs,
     ObjectKey,
+    Surroundings,
     explain,
     find_latest,
     has_no_reason,
-    join_gangs,
     lacks_cluster_node,
     may_wait_for_gang,
+    pods_by_key,
+    read_topologies,
 )
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.queues import PendingWorkload
@@ -42,41 +42,41 @@ _REPORT_INTERVAL = 10.0  # seconds between lines while nodes start one after the
 
 def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     """Return the task with the reason for each pending node."""
-    return explain(task, read_facts(session, task))
+    return explain(task, read_surroundings(session, task))
 
 
-def read_facts(session: Session, task: TaskStatus) -> Facts:
+def read_surroundings(session: Session, task: TaskStatus) -> Surroundings:
     """Read why nodes of a task wait.
 
     Lists warning events only if a pending node has no reason yet, and Kueue Workloads only if a
     node is queued. What may not be read is empty.
     """
-    facts = Facts(queued=_list_queued(session, task), groups=_list_groups(session, task))
-    more = look(session, task.namespace, [explain(task, facts)])
-    return replace(facts, gangs=more.gangs, warnings=more.warnings)
+    seen = Surroundings(queued=_list_queued(session, task), groups=_list_groups(session, task))
+    more = look(session, task.namespace, [explain(task, seen)])
+    return replace(more, queued=seen.queued, groups=seen.groups)
 
 
-def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Facts:
+def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Surroundings:
     """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
-    gangs = Facts(gangs=_list_gangs(session, namespace, tasks))
-    tasks = [explain(task, gangs) for task in tasks]
+    seen = _list_gangs(session, namespace, tasks)
+    tasks = [explain(task, seen) for task in tasks]
     warnings = _list_warnings(session, namespace) if _lack_reasons(tasks) else {}
-    return replace(gangs, warnings=warnings)
+    return replace(seen, warnings=warnings)
 
 
 def explain_all(
     session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
 ) -> list[TaskStatus]:
     """Return listed tasks with the reasons of pending nodes."""
-    facts = look(session, namespace, tasks)
-    return [explain(task, facts) for task in tasks]
+    seen = look(session, namespace, tasks)
+    return [explain(task, seen) for task in tasks]
 
 
 def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope as `explain_all` does, after changes; None when idle."""
     latest: TaskUpdate | None = None
     tasks: list[TaskStatus] = []
-    facts = Facts()
+    seen = Surroundings()
     next_look = monotonic() + _FIRST_LOOK
 
     for update in watch.watch_owned(session, scope):
@@ -85,14 +85,14 @@ def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | Non
         if latest and looks:
             next_look = monotonic() + _LOOK_INTERVAL
             with suppress(Unreachable):  # the watch retries an unreachable server
-                facts = look(session, scope.namespace, latest.tasks)
+                seen = look(session, scope.namespace, latest.tasks)
 
         if latest is None or not (update or looks):
             yield None
             continue
 
         before = tasks
-        tasks = [explain(task, facts) for task in latest.tasks]
+        tasks = [explain(task, seen) for task in latest.tasks]
         yield replace(latest, tasks=tasks) if update or tasks != before else None
 
 
@@ -142,20 +142,24 @@ def _list_groups(session: Session, task: TaskStatus) -> Sequence[Json]:
         return ()
 
 
-def _list_gangs(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Gangs:
+def _list_gangs(
+    session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
+) -> Surroundings:
     """Read PodGroups, cluster nodes and pods, if nodes of a task may wait for each other."""
     kind = access.find_gang(session) if any(map(may_wait_for_gang, tasks)) else None
     if kind is None:
-        return Gangs()
+        return Surroundings()
     try:
         groups = objects.list_all(session, kind, namespace)
     except (Forbidden, NotServed):
-        return Gangs()
+        return Surroundings()
 
-    groups = [group for group in groups if any(queues.gang_of(group))]
-    cluster_nodes = room.list_cluster_nodes(session) if groups else ()
+    topologies = read_topologies(groups)
+    cluster_nodes = room.list_cluster_nodes(session) if topologies else ()
     running = room.list_running(session, cluster_nodes) or ()
-    return join_gangs(groups, cluster_nodes, running)
+    return Surroundings(
+        topologies=topologies, cluster_nodes=cluster_nodes, running=pods_by_key(running)
+    )
 
 
 class StartReporter:
@@ -178,7 +182,7 @@ class StartReporter:
         self._next_look = self._begun_at + _FIRST_LOOK
         self._quiet_until = self._begun_at + _USUAL_START_SECONDS
 
-        self._facts = Facts()
+        self._seen = Surroundings()
         self._looked_early = False
         self._blocked: frozenset[tuple[str, str]] = frozenset()
         self._next_diagnosis = 0.0
@@ -217,7 +221,7 @@ class StartReporter:
             self._ui.waiting(task.id, None)
 
     def _explain(self, task: TaskStatus, now: float) -> TaskStatus:
-        """Explain pending nodes, by facts that are read at intervals."""
+        """Explain pending nodes, by what is read at intervals."""
         if not any(node.state is State.PENDING for node in task.nodes):
             return task
 
@@ -226,8 +230,8 @@ class StartReporter:
             self._next_look = now + _LOOK_INTERVAL
             self._looked_early = early or self._looked_early
             with suppress(Unreachable):  # the watch retries an unreachable server
-                self._facts = read_facts(self._session, task)
-        return explain(task, self._facts)
+                self._seen = read_surroundings(self._session, task)
+        return explain(task, self._seen)
 
     def _diagnose(self, task: TaskStatus, now: float) -> None:
         """Find the cause when the reasons of blocked nodes change, and once in a while."""
