@@ -179,6 +179,14 @@ def condition(kind: str, reason: str = "", status: str = "True") -> Json:
     return {"type": kind, "status": status, "reason": reason, "lastTransitionTime": at}
 
 
+def make_silent(pod: Json, host: str, since: str) -> Json:
+    """A pod of which the node controller has said since then that its kubelet does not respond."""
+    ready = condition("Ready", status="False") | {"lastTransitionTime": since}
+    conditions = [condition("ContainersReady"), ready]
+    status = pod["status"] | {"conditions": conditions}
+    return pod | {"spec": pod["spec"] | {"nodeName": host}, "status": status}
+
+
 def make_pod_group(phase: str = "", *messages: str) -> Json:
     """A PodGroup of Volcano; the messages say why it cannot be scheduled, the oldest first."""
     conditions = [

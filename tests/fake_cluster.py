@@ -510,6 +510,8 @@ class FakeCluster:
         if call.body.get("propagationPolicy") == "Foreground":
             self._foreground.add(metadata["uid"])
             self._remove_dependents()
+        if call.body.get("gracePeriodSeconds") == 0:
+            self.stays.pop(metadata["name"], None)
         if call.path in self._objects:
             self._remove(call.path)
         return 200, self._objects.get(call.path, {"kind": "Status", "metadata": {}})

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Literal, Self, overload
 
 from kubectl_sky.actions import identity
+from kubectl_sky.actions.config import preferences
 from kubectl_sky.api.logs import LogLines
 from kubectl_sky.api.notes import LOG, Notes, Report
 from kubectl_sky.api.table import Table
@@ -186,7 +187,8 @@ class Client:
         or soon after `stop` is set.
         """
         target = find.get(self._session, self._scope, task)
-        wait = Wait(timeout, leads=resume, stop=stop or Event())
+        lost_after = preferences().lost_after if resume else None
+        wait = Wait(timeout, leads=resume, node_lost_after=lost_after, stop=stop or Event())
         (finished,) = pipeline.wait_for_all(self._session, [target], wait, Notes())
         following.check_outcome(self._session, finished)
         return finished

@@ -353,9 +353,11 @@ def delete(
     return False
 
 
-def delete_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str]) -> None:
+def delete_by_uid(
+    session: Session, kind: Kind, metadata: Mapping[str, str], *, grace: int | None = None
+) -> None:
     """Delete the object with this name and uid, but no newer one of that name."""
-    _delete_by_uid(session, kind, metadata, _options("Background", None))
+    _delete_by_uid(session, kind, metadata, _options("Background", grace))
 
 
 def delete_with_dependents(

@@ -68,6 +68,7 @@ class NodeStatus(Part, frozen=True):
     stopped_for: Annotated[str, Note("the node whose failure stops this one")] = ""
     kept_by: Annotated[str, Note("containers that keep its pod although `main` has ended")] = ""
     held_until: Annotated[str, Note("when its failed container, which is held, ends")] = ""
+    lost_since: Annotated[str, Note("since when its cluster node has not responded")] = ""
 
     @property
     def end(self) -> str:
@@ -305,7 +306,7 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
         if not deleting and (status_of_hold := _held(running, pod)):
             return status_of_hold
         if not deleting and is_silent(pod):
-            return replace(running, reason=NODE_LOST, message=_not_responding(running.host))
+            return _lost(running, pod, NODE_LOST)
         return _terminating(running, pod) if deleting else running
     if deleting:
         return _terminating(with_pod, pod)
@@ -313,12 +314,16 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
 
 
 def _terminating(status: NodeStatus, pod: Object) -> NodeStatus:
-    message = _not_responding(status.host) if is_silent(pod) else ""
-    return replace(status, reason=TERMINATING, message=message)
+    return (
+        _lost(status, pod, TERMINATING) if is_silent(pod) else replace(status, reason=TERMINATING)
+    )
 
 
-def _not_responding(host: str) -> str:
-    return f"cluster node {host} does not respond"
+def _lost(status: NodeStatus, pod: Object, reason: str) -> NodeStatus:
+    """Return a node whose cluster node does not respond."""
+    message = f"cluster node {status.host} does not respond"
+    since = _conditions(pod)["Ready"].get("lastTransitionTime") or ""
+    return replace(status, reason=reason, message=message, lost_since=since)
 
 
 def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
@@ -349,13 +354,18 @@ def is_silent(pod: Object) -> bool:
 
     That sets Ready to False and nothing else; a kubelet and readiness gates give a reason.
     """
-    conditions = {item.get("type"): item for item in pod.get("status", {}).get("conditions", ())}
+    conditions = _conditions(pod)
     ready = conditions.get("Ready", {})
     return (
         ready.get("status") == "False"
         and not ready.get("reason")
         and conditions.get("ContainersReady", {}).get("status") == "True"
     )
+
+
+def _conditions(pod: Object) -> Mapping[str, Object]:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return {item.get("type", ""): item for item in conditions}
 
 
 def _failed_before(pod: Object) -> Object:

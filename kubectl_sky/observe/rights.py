@@ -77,6 +77,8 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.POD, "get", "logs, submit"),
     # End pods that a container beside the task's own keeps.
     *_rights(kinds.POD, "patch", "submit, wait --continue", optional=True),
+    # Replace pods of lost cluster nodes, which Kubernetes has marked for deletion.
+    *_rights(kinds.POD, "delete", "submit, wait --continue", optional=True),
     # A server-side dry run: quotas and policies reject a task before it is submitted.
     *_rights(kinds.POD, "create", "submit", optional=True),
     *_rights(kinds.POD, "get", "logs, submit", subresource="log"),

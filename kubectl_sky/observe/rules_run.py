@@ -128,7 +128,9 @@ def _restart(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how the node runs again: not before its pod is gone, if that is being deleted."""
     pod = _pod(snapshot, signal)
     if pod and is_terminating(pod) and is_silent(pod):
-        return {"advice": f"{repair(pod['spec']['nodeName'])}: until then no other pod starts"}
+        command = f"`kubectl sky wait {snapshot.task_id} --continue`"
+        advice = f"{command} removes it, so that another one starts; or {repair(_host(pod))}"
+        return {"advice": advice}
     recovers = any("podFailurePolicy" in item.get("spec", {}) for item in snapshot.workloads)
     more = "" if recovers else "; resources.job_recovery restarts such nodes"
     return {"advice": f"submit the task again{more}"}
@@ -145,6 +147,10 @@ def _deadline(name: str, source: SignalSource, owner: str, where: str) -> Rule:
 
     reason = f"{LATE}|{LATE_JOB_SET}"
     return Rule(name, Stage.RUN, source, "{cause}", "{advice}", reason, detail=words)
+
+
+def _host(pod: Object) -> str:
+    return str(pod["spec"]["nodeName"])
 
 
 def _image(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:

@@ -101,7 +101,13 @@ class Prepared(Struct, frozen=True):
     def log_request(self) -> LogRequest:
         timeout = self.options.start_timeout or self.task_file.start_timeout
         follow = LogOptions(follow=True)
-        return LogRequest(follow, start_timeout=timeout, until_ready=True, leads=True)
+        return LogRequest(
+            follow,
+            start_timeout=timeout,
+            until_ready=True,
+            leads=True,
+            node_lost_after=self.task_file.settings.lost_after,
+        )
 
 
 def submit(options: Options, ui: UI, connect: Connect | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import timedelta
 from functools import partial
 from queue import Queue
 from threading import Event
@@ -26,6 +27,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
 from kubectl_sky.tasks import find, stop
+from kubectl_sky.tasks.lost_pods import LostPodsReplacer
 from kubectl_sky.tasks.pending import StartReporter
 from kubectl_sky.tasks.pipeline import Leadership
 from kubectl_sky.tasks.ui import UI
@@ -40,7 +42,8 @@ class LogRequest(Struct, frozen=True):
     """The nodes and log lines to read, and whether this client leads the task.
 
     A client that `leads` stops the remaining nodes of a task when one fails, resumes the stages of
-    a pipeline and stops auxiliary tasks, unless a controller does. Others change nothing.
+    a pipeline, stops auxiliary tasks, and replaces pods of cluster nodes that are lost for
+    `node_lost_after`, unless a controller does. Others change nothing.
 
     `start_timeout` is that of the first node in seconds. Existing lines are written in order of
     time, or `by_node`. At most `max_streams` logs are read in parallel; the remaining ones follow.
@@ -58,6 +61,7 @@ class LogRequest(Struct, frozen=True):
     stop: Event = field(default_factory=Event)
     shown: dict[str, str] = {}
     leads: bool = False
+    node_lost_after: timedelta | None = None
 
     def wants(self, node: NodeStatus) -> bool:
         return not self.ranks or node.index in self.ranks
@@ -317,6 +321,9 @@ class TaskFollower:
             patient = self.session.patient(self.stop)
             leads = Leadership(patient, self.latest.namespace)
             stop_kept_pods = stop.KeptPodsStopper(patient, leads, self.note)
+            replace_lost_pods = LostPodsReplacer(
+                patient, leads, self.note, self.request.node_lost_after
+            )
             for snapshot in watch_task(self.session, self.latest, self.stop, self.shared):
                 if snapshot:
                     self.latest = current = snapshot.task
@@ -328,6 +335,8 @@ class TaskFollower:
                         patient, current, leads
                     )
                 stops_pods = self.request.leads and stop_kept_pods(current)
+                if self.request.leads:
+                    replace_lost_pods(current)
                 self._note_kept_pods(current)
                 if snapshot:
                     yield list(self._wait_for_start())

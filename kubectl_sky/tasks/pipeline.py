@@ -10,7 +10,7 @@ finished.
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from math import inf
 from threading import Event
@@ -36,6 +36,12 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import deletion, find, stop, watch
 from kubectl_sky.tasks.find import Target, tasks_of
+from kubectl_sky.tasks.lost_pods import (
+    LostPodsReplacer,
+    describe_replaced,
+    list_lost,
+    replace_lost_pods,
+)
 from kubectl_sky.tasks.pending import WaitReporter
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Until, Wait
@@ -164,11 +170,13 @@ def _wait_for_task(
     patient = session.patient(wait.stop)
     leads = Leadership(patient, task.namespace, wait.stop)
     stop_kept_pods = stop.KeptPodsStopper(patient, leads, ui.note)
+    replace_lost_pods = LostPodsReplacer(patient, leads, ui.note, wait.node_lost_after)
 
     def update(current: TaskStatus) -> None:
         reporter.update(current)
         if wait.leads:
             stop_kept_pods(current)
+            replace_lost_pods(current)
 
     try:
         current = watch.wait_for_task(session, task, wait, update, shared)
@@ -317,7 +325,9 @@ def needs_action(target: Target) -> bool:
     A node without an object may have been deleted, which has to be looked up.
     """
     for task in tasks_of(target):
-        if task.predecessor or task.incomplete or task.surviving_jobs or stop.list_kept_pods(task):
+        if task.predecessor or task.incomplete or task.surviving_jobs:
+            return True
+        if stop.list_kept_pods(task) or list_lost(task):
             return True
     if isinstance(target, TaskStatus):
         return False
@@ -326,38 +336,65 @@ def needs_action(target: Target) -> bool:
     return bool(target.to_resume or target.to_cancel)
 
 
-def lead(session: Session, target: Target, now: datetime) -> float | None:
-    """Do what is due; return in how many seconds the next step is due, or None.
+class Led(Struct, frozen=True):
+    """What was done for a task or pipeline, and in how many seconds the next step is due."""
 
-    Doing it twice is harmless. Raises SkyError.
-    """
+    steps: Sequence[str] = ()
+    seconds: float | None = None
+
+
+def lead(
+    session: Session, target: Target, now: datetime, node_lost_after: timedelta | None = None
+) -> Led:
+    """Do what is due. Doing it twice is harmless. Raises SkyError."""
     if _list_waiting(target):
-        lead_after(session, target)
-        return None
+        state = lead_after(session, target)
+        return Led([f"continued {_title(target)}"] if state is State.COMPLETED else ())
+    steps = [
+        f"stopped the other nodes of {_title(task)}"
+        for task in tasks_of(target)
+        if task.surviving_jobs and stop.stop_surviving_nodes(session, task)
+    ]
+
+    delays = list[float | None]()
+    if isinstance(target, PipelineStatus):
+        has_acted, delay = _lead_pipeline(session, target, now)
+        steps += [f"continued {_title(target)}"] if has_acted else ()
+        delays.append(delay)
+
     for task in tasks_of(target):
-        stop.stop_surviving_nodes(session, task)
-    delay = None if isinstance(target, TaskStatus) else _lead_pipeline(session, target, now)
-    kept = [stop.stop_kept_pods(session, task) for task in tasks_of(target)]
-    if any(kept):
-        return min(delay or stop.KEPT_SECONDS, stop.KEPT_SECONDS)
-    return delay
+        if stop.stop_kept_pods(session, task):
+            delays.append(stop.KEPT_SECONDS)
+        if node_lost_after is not None and list_lost(task):
+            replaced, delay = replace_lost_pods(session, task, node_lost_after)
+            steps += [f"{_title(task)}: {text}" for text in describe_replaced(replaced)]
+            delays.append(delay)
+    return Led(steps, min(filter(None, delays), default=None))
 
 
-def _lead_pipeline(session: Session, target: PipelineStatus, now: datetime) -> float | None:
+def _title(target: Target) -> str:
+    word = "task" if isinstance(target, TaskStatus) else target.word
+    return f"{word}/{target.id} ({target.name})"
+
+
+def _lead_pipeline(
+    session: Session, target: PipelineStatus, now: datetime
+) -> tuple[bool, float | None]:
+    """Return whether something was done, and in how many seconds the next step is due."""
     if not target.first_member.parallel:
         if target.to_cancel:
             stop.stop(session, target.to_cancel)
         elif target.to_resume:
             resume(session, target.to_resume)
-        return None
+        return bool(target.to_cancel or target.to_resume), None
     if not _has_finished(target):
-        return None
+        return False, None
     ended_at = age.parse(target.primaries_ended_at)
     delays = target.remaining_delays((now - (ended_at or now)).total_seconds())
     due = [task for task, delay in delays if not delay]
     if due:
         stop.stop(session, due)
-    return min((delay for _, delay in delays if delay), default=None)
+    return bool(due), min((delay for _, delay in delays if delay), default=None)
 
 
 def _has_finished(group: PipelineStatus) -> bool:

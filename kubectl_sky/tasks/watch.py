@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from enum import StrEnum
 from threading import Event
 from time import monotonic
@@ -330,12 +331,14 @@ class Until(StrEnum):
 class Wait(Struct, frozen=True):
     """What to wait for, and for how many seconds. Setting `stop` gives up soon.
 
-    A client that `leads` continues pipelines, and stops the remaining nodes of a failed task.
+    A client that `leads` continues pipelines, stops the remaining nodes of a failed task, and
+    replaces pods of cluster nodes that are lost for `node_lost_after`; None leaves them.
     """
 
     timeout: float | None = None
     until: Until = Until.FINISHED
     leads: bool = False
+    node_lost_after: timedelta | None = None
     stop: Event = field(default_factory=Event)
     since: float = field(default_factory=monotonic)
 

@@ -4,6 +4,7 @@ import getpass
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,16 @@ class Settings(Struct, frozen=True):
     prometheus: str | None = None  # URL that the server asks what tasks have used
     # Seconds without output of running tasks of several nodes, which `list` names.
     silent_after: int = 600
+    # Seconds after which pods on a cluster node that does not respond are replaced; 0 is never.
+    node_lost_after: int = 300
     # The limits `for` and `idle` of development pods, in seconds.
     dev: Mapping[str, int | None] = {}
     gang: str | bool = "auto"  # False is how YAML reads `off`
+
+    @property
+    def lost_after(self) -> timedelta | None:
+        """How long a cluster node may not respond until its pods are replaced; None is for ever."""
+        return timedelta(seconds=self.node_lost_after) if self.node_lost_after else None
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

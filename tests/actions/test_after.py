@@ -139,7 +139,7 @@ def test_controller_resumes_what_waits_for_task_or_pipeline(
     send_both(send)
     send(CHAIN)
     send("name: report\nrun: 'true'\n", task_id="report01", after="chain")
-    loop = Loop(TasksController(api.session()), api.session(), "default")
+    loop = Loop(TasksController(api.session(), None), api.session(), "default")
     loop.start()
 
     try:

@@ -66,7 +66,7 @@ def step(
     target = get_by_label(session, "default", label, ID)
     if not pipeline.needs_action(target):
         return -1
-    return pipeline.lead(session, target, now or datetime.now(UTC))
+    return pipeline.lead(session, target, now or datetime.now(UTC)).seconds
 
 
 @pytest.mark.parametrize(

@@ -300,8 +300,8 @@ PROOFS: dict[str, Proof] = {
 # Kubernetes requires "create" since 1.35; the practice cluster behaves like older versions.
 NEWER = ("create pods/exec", "create pods/portforward")
 APPLIED = ("create configmaps", "patch configmaps", "delete configmaps")
-# Used only if the watch is late or a log connection is lost; tested with the logs.
-FALLBACK = {"get pods"}
+# Used only if the watch is late, a log connection or a cluster node is lost; tested with those.
+FALLBACK = {"get pods", "delete pods"}
 BUILT_IN = {str(right): right for right in rights.list_served({}) if not right.extra}
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.observe import nodes, status
+from kubectl_sky.observe.deletion import is_terminating
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.tasks.pipeline import needs_action
 from kubectl_sky.words import names
@@ -117,11 +118,17 @@ def key_of_task(item: Object) -> Key | None:
     return None
 
 
-def with_kept_by(pod: Json) -> Json:
+def with_what_keeps_it(pod: Json) -> Json:
     """Return what to keep in memory of a pod: its task, and what keeps it."""
     fields = ("name", "namespace", "uid", "labels", "resourceVersion", "creationTimestamp")
     metadata = {key: value for key, value in pod["metadata"].items() if key in fields}
-    return {"kind": pod.get("kind"), "metadata": metadata, "keptBy": nodes.kept_by(pod)}
+    is_lost = is_terminating(pod) and nodes.is_silent(pod)
+    return {
+        "kind": pod.get("kind"),
+        "metadata": metadata,
+        "keptBy": nodes.kept_by(pod),
+        "isLost": is_lost,
+    }
 
 
 def without_unused_fields(item: Json) -> Json:

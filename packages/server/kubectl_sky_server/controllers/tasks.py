@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
-from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import clean, find, stop
 from kubectl_sky.tasks.find import TaskNotFound, tasks_of
 from kubectl_sky.tasks.pipeline import lead, needs_action
@@ -20,7 +19,7 @@ from kubectl_sky_server.controllers.task_index import (
     Key,
     TaskIndex,
     key_of_task,
-    with_kept_by,
+    with_what_keeps_it,
     without_unused_fields,
 )
 
@@ -40,28 +39,29 @@ def controllers(context: Context) -> Sequence[Controller[Any]]:
         controllers.append(Recorder(session, limit))
     if context.retention is not None:
         controllers.append(Sweeper(session, context.namespace, context.retention))
-    return [TasksController(session), *controllers]
+    return [TasksController(session, context.settings.lost_after), *controllers]
 
 
 class TasksController(Controller[Key]):
     """Index the workloads of all backends, and lead a task or pipeline when something is due.
 
-    Of pods, only those that other containers keep after `main` has ended are of interest.
+    Of pods, only those are of interest that other containers keep after `main` has ended, or that
+    lost cluster nodes keep.
     """
 
     watches = (
         *(Watch(kind, f"{names.TASK}=true", without_unused_fields) for kind in registry.KINDS),
-        Watch(kinds.POD, f"{names.TASK}=true", with_kept_by),
+        Watch(kinds.POD, f"{names.TASK}=true", with_what_keeps_it),
     )
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, node_lost_after: timedelta | None) -> None:
         self._session = session
+        self._node_lost_after = node_lost_after
         self._index = TaskIndex()
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
         if event.kind is kinds.POD:
-            key = key_of_task(event.object) if event.object.get("keptBy") else None
-            return (key, stop.KEPT_SECONDS) if key else None
+            return self._pod_changed(event.object)
         key = self._index.apply(event.object, deleted=event.type == Change.DELETED)
         if registry.of(event.object).ended_at(event.object):
             labels = event.object["metadata"].get("labels") or {}
@@ -73,6 +73,12 @@ class TasksController(Controller[Key]):
             return None
         delay = _SETTLE_SECONDS if self._index.lacks_nodes(key) else 0.0
         return key, delay
+
+    def _pod_changed(self, pod: Json) -> tuple[Key, float] | None:
+        key = key_of_task(pod)
+        if not key or not (pod.get("keptBy") or pod.get("isLost")):
+            return None
+        return key, stop.KEPT_SECONDS if pod.get("keptBy") else 0.0
 
     def process(self, key: Key) -> float | None:
         uids = self._index.uids(key)
@@ -88,16 +94,11 @@ class TasksController(Controller[Key]):
         if not needs_action(target):
             return None
 
-        seconds = lead(self._session, target, self._session.now())
-        step = (
-            f"stopped the other nodes of task/{target.id} ({target.name})"
-            if isinstance(target, TaskStatus)
-            else f"continued {target.word}/{target.id} ({target.name})"
-        )
-
-        _log.info("%s: %s", target.namespace, step)
-        self.did(step)
-        return seconds
+        led = lead(self._session, target, self._session.now(), self._node_lost_after)
+        for step in led.steps:
+            _log.info("%s: %s", target.namespace, step)
+            self.did(step)
+        return led.seconds
 
 
 class Sweeper(Controller[str]):

@@ -171,7 +171,7 @@ RIGHTS: Mapping[str, Rights] = {
             _rule("jobset.x-k8s.io", ("jobsets",), _LEAD),
             _rule("kubeflow.org", ("mpijobs",), _LEAD),
             _rule("workload.codeflare.dev", ("appwrappers",), _LEAD),
-            _rule("", ("pods",), ("list", "patch", "watch")),
+            _rule("", ("pods",), ("delete", "get", "list", "patch", "watch")),
             # Tells a Job that was deleted from one that submit has not created yet.
             _rule("", ("services",), ("list",)),
         ),

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from kubectl_sky.cluster.watch import Change, WatchEvent
-from kubectl_sky.words import kinds
+from kubectl_sky.words import age, kinds
 from kubectl_sky_server.controllers import tasks
 from kubectl_sky_server.controllers.tasks import Sweeper, TasksController
 from kubectl_sky_server.install.model import RIGHTS
@@ -16,9 +16,11 @@ from server_tests.controllers.conftest import running
 from tests.actions.conftest import Submitter
 from tests.actions.test_kept_pods import deadline, end_main
 from tests.actions.test_lead import CHAIN, NODES, STAGES, run, suspended
-from tests.builders import ID
+from tests.builders import ID, make_silent
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
+
+LOST_AFTER = timedelta(minutes=5)
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +34,17 @@ def jobs(api: FakeCluster) -> list[dict[str, Any]]:
 
 
 def controlled(api: FakeCluster) -> AbstractContextManager[TasksController]:
-    return running(api, TasksController(api.session()))
+    return running(api, TasksController(api.session(), LOST_AFTER))
+
+
+def lose(api: FakeCluster, job: str) -> str:
+    """Start a node, and let the kubelet of its marked pod not respond for an hour."""
+    pod = api.start(job)
+    since = age.timestamp(datetime.now(UTC) - timedelta(hours=1))
+    api.put(make_silent(api.get(kinds.POD, pod), "n3", since))
+    api.stays[pod] = 30
+    api.remove(kinds.POD, pod)
+    return pod
 
 
 def control(api: FakeCluster, done: Callable[[], object]) -> None:
@@ -49,7 +61,7 @@ def test_controller_forgets_task_that_was_deleted_while_its_watch_was_refused(
     known = jobs(api)
     for job in known:
         api.remove(kinds.JOB, job["metadata"]["name"])
-    controller = TasksController(api.session())
+    controller = TasksController(api.session(), None)
     (*_, work) = (controller.changed(WatchEvent(Change.ADDED, kinds.JOB, job)) for job in known)
     assert work and controller.process(work[0]) is None
     assert len(controller._index) == 0
@@ -68,6 +80,17 @@ def test_controller_started_late_resumes_stage_and_cancels_after_failure(
     control(api, lambda: suspended(api) == [False, False, True])
     run(api, 1, exit_code=3)
     control(api, lambda: len(jobs(api)) == 2)
+
+
+def test_controller_replaces_pod_of_lost_cluster_node(
+    api: FakeCluster, send: Submitter, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    send(NODES)
+    pod = lose(api, f"wide-{ID}-node-0")
+    control(api, lambda: f"pods {pod}" not in api.names())
+    step = f"task/{ID} (wide): node-0: its pod on cluster node n3, which does not respond, was"
+    assert caplog.text.count(step) == 1
 
 
 def test_controller_with_forbidden_patch_retries_with_backoff(
@@ -108,6 +131,7 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     api.requests[:] = requests
     kinds_of_jobs = {"jobsets", "mpijobs", "appwrappers"}
     needed = {right for right in granted if right[1] not in kinds_of_jobs}
+    lose(api, f"wide-{ID}-node-0")
     control(api, lambda: needed <= used_rights(api))
 
     refused = {("list", name) for name in ("configmaps", "secrets", "persistentvolumeclaims")}

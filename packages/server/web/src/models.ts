@@ -198,6 +198,7 @@ export interface Node {
   stopped_for?: string;
   kept_by?: string;
   held_until?: string;
+  lost_since?: string;
   detailed_status: string;
 }
 

@@ -1,0 +1,119 @@
+"""Replace the pods of lost cluster nodes.
+
+Kubernetes marks the pods of a cluster node that does not respond for deletion, and waits for its
+kubelet to end them. It may never come back, and a Job that recovers starts no other pod meanwhile.
+Whoever leads the task removes such a pod, as `kubectl delete pod --force` does.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Conflict, Forbidden, NotFound
+from kubectl_sky.observe.deletion import is_terminating, repair
+from kubectl_sky.observe.nodes import NodeStatus, is_silent
+from kubectl_sky.observe.reasons import TERMINATING
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import age, kinds
+
+_JOB_TRACKING = "batch.kubernetes.io/job-tracking"  # a finalizer that only an end would remove
+
+
+def list_lost(task: TaskStatus) -> list[NodeStatus]:
+    """Return the nodes whose pods only a lost cluster node keeps."""
+    return [
+        node
+        for node in task.nodes
+        if node.lost_since and node.reason == TERMINATING and not node.state.ended
+    ]
+
+
+def replace_lost_pods(
+    session: Session, task: TaskStatus, after: timedelta
+) -> tuple[list[NodeStatus], float | None]:
+    """Remove the pods that are lost for long enough, so that the cluster replaces them.
+
+    Return their nodes, and in how many seconds the next one is due. Raises Forbidden.
+    """
+    lost = list_lost(task)
+    now = session.now()
+    due = [node for node in lost if _seconds_left(node, after, now) <= 0]
+    removed = parallel.map_parallel(lambda node: _remove(session, task.namespace, node.pod), due)
+    replaced = [node for node, was_removed in zip(due, removed, strict=True) if was_removed]
+    later = [left for node in lost if (left := _seconds_left(node, after, now)) > 0]
+    return replaced, min(later, default=None)
+
+
+def _seconds_left(node: NodeStatus, after: timedelta, now: datetime) -> float:
+    since = age.parse(node.lost_since)
+    return (since + after - now).total_seconds() if since else 0.0
+
+
+def _remove(session: Session, namespace: str, name: str) -> bool:
+    """Remove a pod that its lost cluster node still keeps; return whether it was one.
+
+    Its finalizer goes, too: the Job's controller waits for an end that nobody can report.
+    """
+    pod = _get(session, namespace, name)
+    if pod is None or not (is_terminating(pod) and is_silent(pod)):
+        return False  # the status was read before, and another pod may have its name now
+    objects.delete_by_uid(session, kinds.POD, pod["metadata"], grace=0)
+    remaining = _get(session, namespace, name)
+    if remaining and remaining["metadata"]["uid"] == pod["metadata"]["uid"]:
+        with suppress(NotFound, Conflict):  # its controller has removed it meanwhile
+            objects.patch(session, kinds.POD, name, namespace, _without_tracking(remaining))
+    return True
+
+
+def _get(session: Session, namespace: str, name: str) -> Json | None:
+    with suppress(NotFound):
+        return objects.get(session, kinds.POD, name, namespace)
+    return None
+
+
+def _without_tracking(pod: Json) -> Json:
+    metadata = pod["metadata"]
+    finalizers = [it for it in metadata.get("finalizers", ()) if it != _JOB_TRACKING]
+    return {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": finalizers}}
+
+
+class LostPodsReplacer:
+    """Replace lost pods while a client leads; note what was done, and a missing right once."""
+
+    def __init__(
+        self,
+        session: Session,
+        leads: Callable[[], bool],
+        note: Callable[[str], None],
+        after: timedelta | None,
+    ) -> None:
+        self._session = session
+        self._leads = leads
+        self._note = note
+        self._after = after
+        self._is_forbidden = False
+
+    def __call__(self, task: TaskStatus) -> None:
+        """Replace those that are due."""
+        if self._after is None or self._is_forbidden or not list_lost(task) or not self._leads():
+            return
+        try:
+            replaced, _ = replace_lost_pods(self._session, task, self._after)
+        except Forbidden as error:
+            self._is_forbidden = True
+            host = list_lost(task)[0].host
+            self._note(f"{task.name}: {error.what}; {repair(host)}")
+            return
+        for text in describe_replaced(replaced):
+            self._note(f"{task.name}: {text}")
+
+
+def describe_replaced(replaced: Sequence[NodeStatus]) -> list[str]:
+    """Return a line for each replaced node."""
+    return [
+        f"{node.name}: its pod on cluster node {node.host}, which does not respond, was removed;"
+        " another one starts"
+        for node in replaced
+    ]

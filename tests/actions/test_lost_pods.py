@@ -1,0 +1,142 @@
+"""Pods that a lost cluster node keeps: who removes them, and when."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kubectl_sky.errors import SkyError
+from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.lost_pods import replace_lost_pods
+from kubectl_sky.tasks.pipeline import wait_for_all
+from kubectl_sky.tasks.watch import Wait
+from kubectl_sky.words import age, kinds
+from tests.actions.conftest import Run, Submitter
+from tests.builders import ID, make_silent
+from tests.fake_cluster import FakeCluster
+
+TASK = (
+    "name: pair\nnum_nodes: 2\nresources: {job_recovery: {max_restarts_on_errors: 1}}\nrun: train\n"
+)
+JOBS = [f"pair-{ID}-node-{rank}" for rank in range(2)]
+LOST = f"{JOBS[1]}-0"
+AFTER = timedelta(minutes=5)
+NOTE = (
+    "pair: node-1: its pod on cluster node n3, which does not respond, was removed;"
+    " another one starts"
+)
+
+
+def lose(api: FakeCluster, since: timedelta = timedelta(minutes=6)) -> None:
+    """Start both nodes, and lose the cluster node of the second one, which is marked."""
+    for job in JOBS:
+        api.start(job)
+    stamp = age.timestamp(datetime.now(UTC) - since)
+    pod = make_silent(api.get(kinds.POD, LOST), "n3", stamp)
+    pod["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
+    api.put(pod)
+    api.stays[LOST] = 30
+    api.remove(kinds.POD, LOST)
+
+
+def exists(api: FakeCluster, pod: str = LOST) -> bool:
+    return f"pods {pod}" in api.names()
+
+
+def current(api: FakeCluster) -> TaskStatus:
+    return find.get_task(api.session(), Scope("default", None), ID)
+
+
+def wait(api: FakeCluster, send: Submitter, after: timedelta | None = AFTER) -> None:
+    """Wait for a second as `wait --continue` does."""
+    lead = Wait(timeout=1, leads=True, node_lost_after=after)
+    with pytest.raises(SkyError, match="gave up waiting"):
+        wait_for_all(api.session(), [current(api)], lead, send.ui)
+
+
+def test_submit_that_follows_replaces_pod_of_lost_cluster_node(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def restart() -> None:
+        assert not exists(api)
+        api.start(JOBS[1])
+        for job in JOBS:
+            api.finish(job)
+
+    send.ui.then = lambda: lose(api)
+    api.after("patch pods", restart)
+    send(TASK, follow=True)
+    assert current(api).state is State.COMPLETED
+    assert send.ui.noted.count(NOTE) == 1
+
+
+def test_status_of_lost_node_has_since_when(api: FakeCluster, send: Submitter) -> None:
+    send(TASK)
+    lose(api)
+    node = current(api).nodes[1]
+    assert (node.reason, node.message) == ("Terminating", "cluster node n3 does not respond")
+    assert node.as_json()["lost_since"]
+
+
+@pytest.mark.parametrize(
+    ("lost_for", "after", "removed"),
+    [
+        (timedelta(minutes=6), AFTER, True),
+        (timedelta(minutes=4), AFTER, False),
+        (timedelta(days=6), None, False),
+    ],
+)
+def test_wait_continue_replaces_pod_after_the_time_of_the_setting(
+    api: FakeCluster, send: Submitter, lost_for: timedelta, after: timedelta | None, removed: bool
+) -> None:
+    send(TASK)
+    lose(api, lost_for)
+    wait(api, send, after)
+    assert exists(api) is not removed
+    assert (NOTE in send.ui.noted) is removed
+
+
+def test_wait_without_continue_removes_nothing(api: FakeCluster, send: Submitter) -> None:
+    send(TASK)
+    lose(api)
+    with pytest.raises(SkyError, match="gave up waiting"):
+        wait_for_all(api.session(), [current(api)], Wait(timeout=1), send.ui)
+    assert exists(api)
+
+
+def test_pod_whose_cluster_node_came_back_is_left(api: FakeCluster, send: Submitter) -> None:
+    """Its status was read before, and another pod may have its name now."""
+    send(TASK)
+    lose(api)
+    seen = current(api)
+    pod = api.get(kinds.POD, LOST)
+    pod["status"]["conditions"] = []
+    api.put(pod)
+    replace_lost_pods(api.session(), seen, AFTER)
+    assert exists(api)
+
+
+def test_wait_without_right_to_delete_pods_says_so_once(api: FakeCluster, send: Submitter) -> None:
+    send(TASK)
+    lose(api)
+    api.forbidden.add("delete pods")
+    wait(api, send)
+    assert exists(api)
+    assert api.count("delete pods") == 1
+    (note,) = (text for text in send.ui.noted if "delete" in text)
+    assert "repair cluster node n3" in note
+
+
+def test_setting_of_lost_nodes_is_in_seconds_and_0_is_never(
+    api: FakeCluster, send: Submitter, run: Run
+) -> None:
+    send(TASK)
+    lose(api)
+    assert run("config", "set", "node_lost_after", "0")[0] == 0
+    run("wait", ID, "--continue", "--timeout", "1s")
+    assert exists(api)
+    assert run("config", "set", "node_lost_after", "60")[0] == 0
+    run("wait", ID, "--continue", "--timeout", "1s")
+    assert not exists(api)
