@@ -206,8 +206,26 @@ def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> Nod
         ended_at = status.ended_at or verdict.at  # its pod may be gone
         return replace(status, state=state, reason="", message="", ended_at=ended_at)
     if state is State.FAILED:
-        return _failed(status, verdict, bool(newest and was_deleted(newest)))
+        return _failed(
+            _with_disruption(status, newest), verdict, bool(newest and was_deleted(newest))
+        )
     return status
+
+
+def _with_disruption(status: NodeStatus, pod: Object | None) -> NodeStatus:
+    """Return a failed node with why the cluster took its pod, which may not be gone yet.
+
+    Only that tells it from the nodes that were stopped for it.
+    """
+    disruption = condition(pod, "DisruptionTarget") if pod else None
+    if not disruption or status.reason not in (TERMINATING, NODE_LOST):
+        return status
+    return replace(
+        status,
+        reason=disruption.get("reason") or status.reason,
+        message=status.message or disruption.get("message") or "",
+        ended_at=disruption.get("lastTransitionTime") or "",
+    )
 
 
 def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeStatus:

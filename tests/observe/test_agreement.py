@@ -17,7 +17,7 @@ from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import judge
 from kubectl_sky.words import names
-from tests.builders import condition, make_job, make_pod, make_service, terminated
+from tests.builders import condition, make_job, make_pod, make_service, make_silent, terminated
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
 
 _EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
@@ -131,6 +131,32 @@ def test_deadline_of_a_wrapped_job_is_the_cause_also_while_its_pods_exist() -> N
     assert (task.state, task.nodes[1].pod) == (State.FAILED, world.pods[1]["metadata"]["name"])
     for text in words(task, world):
         assert "it ran longer than max_duration 5s" in text
+
+
+@pytest.mark.parametrize("are_gone", [False, True])
+def test_lost_cluster_node_is_the_cause_not_those_that_were_stopped_for_it(are_gone: bool) -> None:
+    world = World.submitted(3, backend="indexed")
+    lost = make_silent(world.pods[2], "n3", "2026-01-01T00:00:30Z")
+    taint = condition("DisruptionTarget", "DeletionByTaintManager")
+    lost["status"]["conditions"].append(taint | {"lastTransitionTime": "2026-01-01T00:05:30Z"})
+    world.pods[2] = lost
+    for rank in (0, 1):
+        world.pods[rank]["status"] = make_pod(rank, "Failed", terminated(143))["status"]
+    for rank in range(3):
+        world.terminate(rank)
+    world.jobs[0]["status"] |= {
+        "conditions": [condition("Failed", "BackoffLimitExceeded")],
+    }
+    if are_gone:
+        del world.pods[0], world.pods[1]
+
+    task = folded(world)
+    assert (task.state, [node.state for node in task.nodes]) == (State.FAILED, [State.FAILED] * 3)
+    assert task.first_failure == task.nodes[2]
+    for text in words(task, world):
+        assert "node-2" in text
+        assert "node-0" not in text.partition("failed")[2].partition("\n")[0]
+        assert "DeletionByTaintManager" in text or "its cluster node was lost" in text
 
 
 @pytest.mark.parametrize("event", [World.delete_job, World.relabel_job])
