@@ -273,57 +273,14 @@ SAID = (
 
 def make_snapshot(said: Said) -> TaskSnapshot:
     """Return a task of one node (of two for the barrier) of which this is said."""
-    if said.source is SignalSource.NODE:
-        return _of_nodes(said.rule)
-    if said.source is SignalSource.RANKS:
-        noon = "2026-01-01T12:00:00Z"
-        one = "2026-01-01T13:00:00Z"
-        times = (one, noon, one)
-        activity = tuple(RankActivity(rank, 0, time, 1) for rank, time in enumerate(times))
-        return TaskSnapshot(ID, "default", {}, now=age.parse(one), activity=activity)
-    if said.source is SignalSource.LOG:
-        pod = make_pod(phase="Failed", state=terminated(1))
-        logs = {0: ("...", said.message)}
-        return TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}, logs)
-    items = {"Job": [make_job()], **_OBJECTS[said.source](said)}
-    return TaskSnapshot(ID, "default", {kind: tuple(found) for kind, found in items.items()})
+    build = _OF_RULES.get(said.rule) or _OF_SOURCES[said.source]
+    return build(said)
 
 
-def _of_nodes(rule: str) -> TaskSnapshot:
-    """Return a task of two nodes of which the second one has no Job or no pod."""
-    jobs = [make_job(0, 2)] + ([make_job(1, 2, "Failed")] if rule.startswith("pod-") else [])
-    pods = [make_pod(1, "Failed")] if rule == "pod-deleted" else []
-    for pod in pods:
-        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z"
-    services = {"job-not-found": [make_service(jobs[0])], "not-submitted": [make_service()]}
-    owned = ownership.explain(ownership.decide(jobs, pods), services.get(rule, []))
-    (task,) = status.fold(owned)
-
-    if rule == "being-deleted":
-        jobs[0]["metadata"] |= {"deletionTimestamp": "2026-01-01T00:05:00Z"}
-        jobs[0]["metadata"] |= {"finalizers": ["x/stuck"]}
-        return TaskSnapshot(ID, "default", {"Job": (jobs[0],)})
-
-    if rule in ("pod-terminating", "pod-on-lost-node", "cluster-node-silent"):
-        message = "" if rule == "pod-terminating" else "cluster node worker-1 does not respond"
-        reason = NODE_LOST if rule == "cluster-node-silent" else TERMINATING
-        node = replace(task.nodes[0], state=State.RUNNING, reason=reason, message=message)
-        task = replace(task, nodes=(node,), num_nodes=1)
-
-    if rule == "waits-for-files":
-        node = replace(task.nodes[0], pod="a", reason=WAITING_FOR_FILES, message="submit again")
-        task = replace(task, nodes=(node,), num_nodes=1)
-
-    if rule == "held":
-        until = "2026-01-01T00:30:00Z"
-        node = replace(task.nodes[0], state=State.FAILED, exit_code=7, pod="a", held_until=until)
-        task = replace(task, nodes=(node,), num_nodes=1)
-
-    if rule == "pods-stopped":
-        whole = make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])
-        return TaskSnapshot(ID, "default", {"Job": (whole,)})
-
-    return TaskSnapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
+def _task(**items: list[Json]) -> TaskSnapshot:
+    """Return what was read of a task of one node: its Job, unless given, and these objects."""
+    found = {"Job": [make_job()], **items}
+    return TaskSnapshot(ID, "default", {kind: tuple(listed) for kind, listed in found.items()})
 
 
 def _words(said: Said) -> Json:
@@ -334,82 +291,159 @@ def _event(name: str, said: Said) -> list[Json]:
     return [{"type": "Warning", "involvedObject": {"name": name}, **_words(said)}]
 
 
-def _queue(said: Said) -> dict[str, list[Json]]:
-    preempted = said.reason == "Preempted"
-    stated = {
-        "type": "Preempted" if preempted else "QuotaReserved",
-        "status": "True" if preempted else "False",
-        **_words(said),
-    }
+def _silent_rank(said: Said) -> TaskSnapshot:
+    noon = "2026-01-01T12:00:00Z"
+    one = "2026-01-01T13:00:00Z"
+    times = (one, noon, one)
+    activity = tuple(RankActivity(rank, 0, time, 1) for rank, time in enumerate(times))
+    return TaskSnapshot(ID, "default", {}, now=age.parse(one), activity=activity)
+
+
+def _log(said: Said) -> TaskSnapshot:
+    pod = make_pod(phase="Failed", state=terminated(1))
+    return replace(_task(Pod=[pod]), logs={0: ("...", said.message)})
+
+
+def _two_nodes(jobs: list[Json], pods: list[Json], services: list[Json]) -> TaskSnapshot:
+    owned = ownership.explain(ownership.decide(jobs, pods), services)
+    (task,) = status.fold(owned)
+    return replace(_task(Job=jobs), task=task)
+
+
+def _second_without_job(*services: Json) -> TaskSnapshot:
+    return _two_nodes([make_job(0, 2)], [], list(services))
+
+
+def _second_without_pod(*pods: Json) -> TaskSnapshot:
+    return _two_nodes([make_job(0, 2), make_job(1, 2, "Failed")], list(pods), [])
+
+
+def _deleted_pod() -> Json:
+    pod = make_pod(1, "Failed")
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z"
+    return pod
+
+
+def _node(**fields: Any) -> TaskSnapshot:
+    """Return a task whose only node has these fields."""
+    snapshot = _second_without_job()
+    assert snapshot.task
+    node = replace(snapshot.task.nodes[0], **fields)
+    return replace(snapshot, task=replace(snapshot.task, nodes=(node,), num_nodes=1))
+
+
+def _finalized(said: Said) -> TaskSnapshot:
+    job = make_job(0, 2)
+    job["metadata"] |= {"deletionTimestamp": "2026-01-01T00:05:00Z", "finalizers": ["x/stuck"]}
+    return _task(Job=[job])
+
+
+def _whole(said: Said) -> TaskSnapshot:
+    return _task(Job=[make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])])
+
+
+def _workload(said: Said, kind: str, value: str) -> TaskSnapshot:
     metadata = {"ownerReferences": [{"uid": make_job()["metadata"]["uid"]}]}
-    return {"Workload": [{"metadata": metadata, "status": {"conditions": [stated]}}]}
+    stated = {"type": kind, "status": value, **_words(said)}
+    return _task(Workload=[{"metadata": metadata, "status": {"conditions": [stated]}}])
 
 
-def _scheduler(said: Said) -> dict[str, list[Json]]:
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    return {"Pod": [make_pod(phase="Pending", conditions=[condition | {"message": said.message}])]}
+def _scheduler(said: Said) -> TaskSnapshot:
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return _task(Pod=[make_pod(phase="Pending", conditions=[refused | {"message": said.message}])])
 
 
-def _pod_event(said: Said) -> dict[str, list[Json]]:
+def _pod_event(said: Said) -> TaskSnapshot:
     pod = make_pod(phase="Pending", conditions=[{"type": "Initialized"}])
-    if said.reason == "NodeNotReady":
-        unknown = {"type": "Ready", "status": "Unknown"}
-        node = {"metadata": {"name": "worker-1"}, "status": {"conditions": [unknown]}}
-        return {"Pod": [pod], "Node": [node]}
-    return {"Pod": [pod], "Event": _event(pod["metadata"]["name"], said)}
+    return _task(Pod=[pod], Event=_event(pod["metadata"]["name"], said))
 
 
-def _claim(said: Said) -> dict[str, list[Json]]:
+def _unknown_cluster_node(said: Said) -> TaskSnapshot:
+    pod = make_pod(phase="Pending", conditions=[{"type": "Initialized"}])
+    unknown = {"type": "Ready", "status": "Unknown"}
+    node = {"metadata": {"name": "worker-1"}, "status": {"conditions": [unknown]}}
+    return _task(Pod=[pod], Node=[node])
+
+
+def _claim(said: Said) -> TaskSnapshot:
     claim = {"metadata": {"name": "data"}, "status": {"phase": "Pending"}}
-    return {"PersistentVolumeClaim": [claim], "Event": _event("data", said)}
+    return _task(PersistentVolumeClaim=[claim], Event=_event("data", said))
 
 
-def _ended(said: Said) -> dict[str, list[Json]]:
+def _ended_pod(said: Said) -> Json:
     reason, _, code = said.reason.partition(" ")
     state = terminated(int(code or 1), reason)
     state["terminated"]["message"] = said.message
-    pod = make_pod(phase="Failed", state=state)
-    if said.rule == "service-ended":
-        restarting = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": state}
-        pod["status"]["containerStatuses"][1] |= restarting
-    return {"Pod": [pod]}
+    return make_pod(phase="Failed", state=state)
 
 
-def _ray_head(said: Said) -> dict[str, list[Json]]:
+def _restarting(said: Said) -> TaskSnapshot:
+    pod = _ended_pod(said)
+    container = pod["status"]["containerStatuses"][1]
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    container |= {"state": waiting, "lastState": container["state"]}
+    return _task(Pod=[pod])
+
+
+def _ray_head(said: Said) -> TaskSnapshot:
     last = terminated(137, "OOMKilled") if said.reason.startswith("OOM") else {}
     running = {"running": {"startedAt": CREATED}}
     pod, event = make_ray_head(running, last, {"cpu": "300m", "memory": "1Gi"})
-    return {"Pod": [pod], "Event": [event]}
+    return _task(Pod=[pod], Event=[event])
 
 
-def _probe(said: Said) -> dict[str, list[Json]]:
+def _probe(said: Said) -> TaskSnapshot:
     pod = make_pod(phase="Failed", state=terminated(137))
     pod["spec"]["containers"] = [{"name": "main"}]
     words = {"reason": "Killing", "message": f"Container main failed {said.reason} probe"}
     about = {"name": pod["metadata"]["name"]}
-    return {"Pod": [pod], "Event": [{"type": "Normal", "involvedObject": about, **words}]}
+    return _task(Pod=[pod], Event=[{"type": "Normal", "involvedObject": about, **words}])
 
 
-_OBJECTS: Mapping[SignalSource, Callable[[Said], dict[str, list[Json]]]] = {
-    SignalSource.QUEUE: _queue,
-    SignalSource.GANG: lambda said: {"PodGroup": [make_pod_group(said.reason, said.message)]},
-    SignalSource.WORKLOAD: lambda said: {},
-    SignalSource.WORKLOAD_EVENT: lambda said: {
-        "Event": _event(make_job()["metadata"]["name"], said)
-    },
+Build = Callable[[Said], TaskSnapshot]
+_LOST = "cluster node worker-1 does not respond"
+_OF_RULES: Mapping[str, Build] = {
+    "being-deleted": _finalized,
+    "cluster-node-not-ready": _unknown_cluster_node,
+    "cluster-node-silent": lambda said: _node(state=State.RUNNING, reason=NODE_LOST, message=_LOST),
+    "held": lambda said: _node(
+        state=State.FAILED, exit_code=7, pod="a", held_until="2026-01-01T00:30:00Z"
+    ),
+    "job-not-found": lambda said: _second_without_job(make_service(make_job(0, 2))),
+    "not-submitted": lambda said: _second_without_job(make_service()),
+    "pod-deleted": lambda said: _second_without_pod(_deleted_pod()),
+    "pod-not-found": lambda said: _second_without_pod(),
+    "pod-on-lost-node": lambda said: _node(state=State.RUNNING, reason=TERMINATING, message=_LOST),
+    "pod-terminating": lambda said: _node(state=State.RUNNING, reason=TERMINATING, message=""),
+    "pods-stopped": _whole,
+    "queue-preempted": lambda said: _workload(said, "Preempted", "True"),
+    "service-ended": _restarting,
+    "waits-for-files": lambda said: _node(
+        pod="a", reason=WAITING_FOR_FILES, message="submit again"
+    ),
+}
+_OF_SOURCES: Mapping[SignalSource, Build] = {
+    SignalSource.QUEUE: lambda said: _workload(said, "QuotaReserved", "False"),
+    SignalSource.GANG: lambda said: _task(PodGroup=[make_pod_group(said.reason, said.message)]),
+    SignalSource.WORKLOAD: lambda said: _task(),
+    SignalSource.INIT_ENDED: lambda said: _task(),
+    SignalSource.WORKLOAD_EVENT: lambda said: _task(
+        Event=_event(make_job()["metadata"]["name"], said)
+    ),
     SignalSource.SCHEDULER: _scheduler,
-    SignalSource.POD: lambda said: {"Pod": [make_pod(phase="Failed", **_words(said))]},
+    SignalSource.POD: lambda said: _task(Pod=[make_pod(phase="Failed", **_words(said))]),
     SignalSource.POD_EVENT: _pod_event,
     SignalSource.CLAIM: _claim,
-    SignalSource.WAITING: lambda said: {
-        "Pod": [make_pod(phase="Pending", state={"waiting": _words(said)})]
-    },
-    SignalSource.ENDED: _ended,
+    SignalSource.WAITING: lambda said: _task(
+        Pod=[make_pod(phase="Pending", state={"waiting": _words(said)})]
+    ),
+    SignalSource.ENDED: lambda said: _task(Pod=[_ended_pod(said)]),
     SignalSource.PROBE: _probe,
     SignalSource.RAY_HEAD: _ray_head,
-    SignalSource.INIT_ENDED: lambda said: {},
-    SignalSource.BARRIER: lambda said: {
-        "Job": [make_job(0, 2), make_job(1, 2)],
-        "Pod": [make_pod(state={"running": {}})],
-    },
+    SignalSource.NODE: lambda said: _second_without_job(),
+    SignalSource.RANKS: _silent_rank,
+    SignalSource.LOG: _log,
+    SignalSource.BARRIER: lambda said: _task(
+        Job=[make_job(0, 2), make_job(1, 2)], Pod=[make_pod(state={"running": {}})]
+    ),
 }
