@@ -345,6 +345,7 @@ def test_follow_pipeline_outage_between_stages_resumes_next_stage_later(
     lose(api, request_)
     api.after("patch jobs", resumed)
     send(PIPELINE, follow=True)
+    assert [api.get(kinds.JOB, job)["spec"]["suspend"] for job in jobs(send)[1:]] == [False]
 
 
 def test_follow_pipeline_failed_stage_cancels_remaining_stages(

@@ -226,5 +226,6 @@ def test_notify_invalid_url_is_refused_before_the_wait(run: Run, url: str, reaso
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.10", "[::1]"])
-def test_notify_http_to_this_machine_is_accepted(host: str) -> None:
-    notify.check(f"http://{host}:8080/x")
+def test_notify_http_to_this_machine_is_accepted(run: Run, host: str) -> None:
+    code, _, err = run("wait", ID, "--notify", f"http://{host}:8080/x")
+    assert (code, f'task "{ID}" not found' in err) == (2, True), "what comes next"

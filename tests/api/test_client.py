@@ -213,9 +213,12 @@ def test_wait_resumes_stages_of_pipeline(api: FakeCluster, client: Client) -> No
     assert submission.wait(timeout=60).state is State.COMPLETED
 
 
-def test_client_that_sent_nothing_closes_without_kubeconfig(tmp_path: Path) -> None:
-    with Client(kubeconfig=str(tmp_path / "none")):
-        pass
+def test_client_reads_kubeconfig_only_when_it_sends(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none")
+    with Client(kubeconfig=missing):
+        """It closes what it never opened."""
+    with Client(kubeconfig=missing) as client, pytest.raises(SkyError, match="none"):
+        client.list()
 
 
 def test_volumes_are_created_listed_and_deleted(api: FakeCluster, client: Client) -> None:

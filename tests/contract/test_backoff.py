@@ -50,6 +50,10 @@ def test_backoff_stable_connection_resets_timeout(retries: Backoff, clock: Clock
         retries.wait_or_raise(LOST)
         retries.opened()
         clock.now += 300
+    retries.wait_or_raise(LOST)
+    clock.now += 61
+    with pytest.raises(Unreachable):
+        retries.wait_or_raise(LOST)
 
 
 def test_backoff_short_connection_does_not_reset_timeout(retries: Backoff, clock: Clock) -> None:

@@ -131,7 +131,8 @@ def test_shapes_accept_what_definitions_of_kinds_allow(kind: kinds.Kind) -> None
                 name: sample(fields[name], whole=whole)
                 for name in fields.keys() & {"spec", "status"}
             }
-            decode(json.dumps({"metadata": METADATA} | item).encode(), shapes.of(kind))
+            written = {"metadata": METADATA} | item
+            assert decode(json.dumps(written).encode(), shapes.of(kind)) == written
 
 
 @pytest.mark.parametrize(

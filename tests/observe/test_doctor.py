@@ -127,10 +127,11 @@ def test_rule_notice_quotes_no_message(rule: Rule) -> None:
 
 
 @given(st.text(), st.sampled_from(RULES), st.text())
-def test_doctor_random_messages_do_not_crash(message: str, rule: Rule, reason: str) -> None:
+def test_doctor_random_messages_are_one_line(message: str, rule: Rule, reason: str) -> None:
     said = Said(rule.name, message, "", reason)
     if said.source is not SignalSource.ENDED:
-        diagnose(make_snapshot(said), RULES)
+        found = diagnose(make_snapshot(said), RULES)
+        assert not any("\n" in finding.what for finding in found)
 
 
 def make_pending(message: str, spec: Json, *claims: Json) -> TaskSnapshot:

@@ -223,13 +223,14 @@ def test_index_truncated_anywhere_is_said(repository: Path) -> None:
     content=st.binary(max_size=300), version=st.integers(2, 4), entries=st.sampled_from([0, 1, 3])
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_index_random_bytes_never_crash(
+def test_index_random_bytes_are_no_names(
     repository: Path, content: bytes, version: int, entries: int
 ) -> None:
     write(repository, header(version, entries) + STAT[: len(content)] + content)
-    git.read_index(repository, repository)
+    index = git.read_index(repository, repository)
+    assert index.note or bool(index.paths) == bool(entries)
     (repository / ".git" / "index").write_bytes(content)
-    git.read_index(repository, repository)
+    assert not git.read_index(repository, repository).paths
 
 
 def large(repository: Path) -> None:

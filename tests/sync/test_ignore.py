@@ -103,7 +103,7 @@ def test_patterns_are_combined_into_few_expressions() -> None:
 @given(line=st.binary(max_size=40), path=st.binary(max_size=40))
 def test_patterns_random_bytes_are_parsed(line: bytes, path: bytes) -> None:
     for rule in ignore.read(line):
-        rule.matches(path, folder=True)
+        assert rule.matches(path, folder=True) in (True, False)
 
 
 def test_patterns_too_long_line_is_refused() -> None:

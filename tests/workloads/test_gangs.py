@@ -123,7 +123,8 @@ def test_gang_required_without_scheduler_is_refused_at_its_field(
 def test_gang_required_is_allowed_with_gang_or_without_cluster(
     tmp_path: Path, facts: Facts, flags: Json
 ) -> None:
-    decided(tmp_path, replace(facts, queues=Queues()), "gang: required", **flags)
+    decision, *_ = decided(tmp_path, replace(facts, queues=Queues()), "gang: required", **flags)
+    assert decision.plans
 
 
 def test_gang_setting_is_default_of_tasks(tmp_path: Path) -> None:
