@@ -13,6 +13,7 @@ from kubectl_sky.workloads.workload import QUEUED, STOPPED
 DELETING = "Deleting"  # signal of a task whose objects are being deleted
 HELD = "Held"  # signal of a node whose failed container is held
 JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
+MEETS_NOBODY = "MeetsNobody"  # reason of a node that started after another one had completed
 NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
 NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
 POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
@@ -73,6 +74,7 @@ _REASONS = (
         waits="waiting for the earlier pod to be deleted",
     ),
     Reason(NODE_LOST, {"running": DetailedStatus.UNKNOWN}, is_told=True, yields=True),
+    Reason(MEETS_NOBODY, is_told=True),
     Reason(POD_DELETED, yields=True),
     Reason(STOPPED, {"failed": DetailedStatus.STOPPED}),
     Reason("Error", ended=""),

@@ -15,6 +15,7 @@ from kubectl_sky.observe.reasons import (
     DELETING,
     HELD,
     JOB_NOT_FOUND,
+    MEETS_NOBODY,
     NODE_LOST,
     POD_DELETED,
     POD_KEPT,
@@ -343,6 +344,13 @@ RUN: tuple[Rule, ...] = (
         NODE_LOST,
         "its {message}||; the node may still run",
         "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
+    ),
+    _node(
+        "meets-nobody",
+        MEETS_NOBODY,
+        "it {message}||: a node that starts again has to meet all others",
+        "`kubectl sky stop {id}`, and submit the task again; nodes that need not meet belong into"
+        " an array: `submit --array`",
     ),
     Rule(
         BEING_DELETED,

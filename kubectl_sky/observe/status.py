@@ -24,7 +24,7 @@ from kubectl_sky.observe.nodes import (
     retrying,
 )
 from kubectl_sky.observe.ownership import Missing, TaskObjects
-from kubectl_sky.observe.reasons import JOB_NOT_FOUND, TERMINATING, DetailedStatus
+from kubectl_sky.observe.reasons import JOB_NOT_FOUND, MEETS_NOBODY, TERMINATING, DetailedStatus
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
 from kubectl_sky.words import age, names
@@ -356,6 +356,8 @@ class TaskStatus(Part, frozen=True, dict=True):
 
     def reason(self, node: NodeStatus) -> str:
         """Return why a node does not run, in the words of doctor if they are known."""
+        if node.reason == MEETS_NOBODY:
+            return node.message
         silent = f": {node.message}" if node.reason == TERMINATING and node.message else ""
         return self.causes.get(node.reason) or f"{node.reason}{silent}"
 
@@ -381,6 +383,8 @@ def of(task: TaskObjects) -> TaskStatus:
     deletion = deletion_of(items, pods, lambda pod: backend.title(backend.rank(pod)))
 
     nodes = tuple(_without_stop(node, deletion.since) for node in _nodes(task))
+    if len(nodes) > 1 and not (backend.independent_nodes or backend.restarts_all_nodes):
+        nodes = _find_late(nodes)
     if task.missing is Missing.DELETED and not deletion.since:
         stem = metadata["name"].rpartition("-node-")[0]
         lost = [
@@ -424,6 +428,27 @@ def _without_stop(node: NodeStatus, since: str) -> NodeStatus:
     if not since or node.state is not State.FAILED or node.ended_at < since:
         return node
     return replace(node, state=State.RUNNING, reason=TERMINATING, exit_code=None, ended_at="")
+
+
+def _find_late(nodes: tuple[NodeStatus, ...]) -> tuple[NodeStatus, ...]:
+    """Return the nodes; those that wait at the start for one that has completed have that reason.
+
+    A node that starts again meets all others before its program runs.
+    """
+    ended = [node for node in nodes if node.state is State.COMPLETED and node.ended_at]
+    first = min(ended, key=lambda node: node.ended_at, default=None)
+    if first is None:
+        return nodes
+    message = f"waits for {first.name}, which has completed"
+    return tuple(
+        replace(node, reason=MEETS_NOBODY, message=message)
+        if node.state is State.RUNNING
+        and node.exit_code is None
+        and not node.reason
+        and node.started_at > first.ended_at
+        else node
+        for node in nodes
+    )
 
 
 def name_of(item: Object) -> str:

@@ -257,6 +257,7 @@ SAID = (
     Said("killed", "", "killed: exit code 143 (SIGTERM: terminated)", "Error 143"),
     Said("job-not-found", "", "its Job was deleted or lost its labels"),
     Said("pod-deleted", "", "its pod was deleted"),
+    Said("meets-nobody", "", "it waits for node-1, which has completed"),
     Said("cluster-node-silent", "", "its cluster node worker-1 does not respond"),
     Said("pod-not-found", "", "its pod is gone; the cause is not known"),
     Said("pods-stopped", "", "which node failed first is not known"),
@@ -330,6 +331,12 @@ def _node(**fields: Any) -> TaskSnapshot:
     assert snapshot.task
     node = replace(snapshot.task.nodes[0], **fields)
     return replace(snapshot, task=replace(snapshot.task, nodes=(node,), num_nodes=1))
+
+
+def _started_late(said: Said) -> TaskSnapshot:
+    running = make_pod(0, state={"running": {"startedAt": "2026-01-01T00:08:00Z"}})
+    completed = make_pod(1, "Succeeded", terminated(0))
+    return _task(Job=[make_job(0, 2), make_job(1, 2, "Complete")], Pod=[running, completed])
 
 
 def _finalized(said: Said) -> TaskSnapshot:
@@ -410,6 +417,7 @@ _OF_RULES: Mapping[str, Build] = {
         state=State.FAILED, exit_code=7, pod="a", held_until="2026-01-01T00:30:00Z"
     ),
     "job-not-found": lambda said: _second_without_job(make_service(make_job(0, 2))),
+    "meets-nobody": _started_late,
     "not-submitted": lambda said: _second_without_job(make_service()),
     "pod-deleted": lambda said: _second_without_pod(_deleted_pod()),
     "pod-not-found": lambda said: _second_without_pod(),

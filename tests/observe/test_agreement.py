@@ -133,6 +133,22 @@ def test_deadline_of_a_wrapped_job_is_the_cause_also_while_its_pods_exist() -> N
         assert "it ran longer than max_duration 5s" in text
 
 
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+def test_node_that_starts_again_after_another_has_completed_waits_for_it(backend: str) -> None:
+    world = World.submitted(2, limit=1, backend=backend)
+    world.complete(0)
+    assert folded(world).note == ""
+    world.clock += 1
+    world.fail(1)
+
+    task = folded(world)
+    note = "node-1: waits for node-0, which has completed"
+    assert (task.state, task.note) == (State.RUNNING, note)
+    verdict = judge(task, world.snapshot())
+    assert verdict.summary.startswith("it waits for node-0, which has completed")
+    assert "an array" in verdict.findings[0].then
+
+
 @pytest.mark.parametrize("are_gone", [False, True])
 def test_lost_cluster_node_is_the_cause_not_those_that_were_stopped_for_it(are_gone: bool) -> None:
     world = World.submitted(3, backend="indexed")
