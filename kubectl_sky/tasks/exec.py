@@ -10,7 +10,7 @@ from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import NotFound, SkyError, UserError
+from kubectl_sky.errors import KubeletUnreachable, NotFound, SkyError, UserError
 from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -47,9 +47,16 @@ class TaskEnvironment(Struct, frozen=True):
     pods: Mapping[str, Json]
 
     def program(self, node: NodeStatus, command: Sequence[str], container: str = "") -> Program:
-        """Return the program to run; the task's environment is set in its container only."""
+        """Return the program to run; the task's environment is set in its container only.
+
+        Raises NotFound, or KubeletUnreachable if the cluster node is known not to respond.
+        """
         if node.pod not in self.pods:
             raise NotFound(f"{node.name} of task {self.task.id} was deleted")
+        if node.lost_since:  # the API server would wait for ever, and kubectl, too
+            what = f"cluster node {node.host} of pod {node.pod} does not respond"
+            hint = f"see `kubectl describe node {node.host}`"
+            raise KubeletUnreachable(what, hint, node=node.host)
         target = container or names.CONTAINER
         args = list(command)
         if target == names.CONTAINER:

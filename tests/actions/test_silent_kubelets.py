@@ -24,7 +24,7 @@ from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter
 from tests.actions.test_upload import Channel
-from tests.builders import ID
+from tests.builders import ID, make_silent
 from tests.fake_cluster import FakeCluster
 
 TASK = "name: hello\nnum_nodes: 3\nrun: echo hello\n"
@@ -218,6 +218,20 @@ def test_exec_in_all_ranks_with_a_silent_kubelet_prints_the_others(
 ) -> None:
     send(TASK)
     start_with_silent_kubelet(api)
+    code, out, err = run("exec", ID, "--all-ranks", "--", "hostname")
+    assert code == 3
+    assert {line.partition(" |")[0] for line in out.splitlines()} == {"node-0", "node-1"}
+    assert err.splitlines() == [f"node-2: {ERROR}; {HINT}", "node-2: exit code 3"]
+
+
+@pytest.mark.usefixtures("programs")
+def test_exec_asks_no_kubelet_that_is_known_not_to_respond(
+    api: FakeCluster, run: Run, send: Submitter
+) -> None:
+    """An API server that has accepted the WebSocket waits for it for ever."""
+    send(TASK)
+    start(api)
+    api.put(make_silent(api.get(kinds.POD, SILENT), "n2", "2026-01-01T00:05:00Z"))
     code, out, err = run("exec", ID, "--all-ranks", "--", "hostname")
     assert code == 3
     assert {line.partition(" |")[0] for line in out.splitlines()} == {"node-0", "node-1"}
