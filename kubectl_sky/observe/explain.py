@@ -178,8 +178,8 @@ def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Object]) ->
         if event and not is_earlier:
             reason = event.get("reason", "")
             message = event.get("message", "")
-            cause = rules.explain_event(task, node, event)
-            causes.setdefault(reason, cause.headline if cause else "")
+            if cause := rules.explain_event(task, node, event):
+                causes.setdefault(reason, cause.headline)
             nodes.append(replace(node, reason=reason, message=message))
         else:
             nodes.append(node)

@@ -265,6 +265,46 @@ ADMISSION: tuple[Rule, ...] = (
         message=r"because it is being terminated",
     ),
     _event(
+        "security-constraint",
+        "no security context constraint of the namespace admits the pod|: {rest}",
+        "ask a cluster admin for one, or use an image that runs as any user",
+        message=r"unable to validate against any security context constraint:? ?(?P<rest>.*)",
+    ),
+    _event(
+        "priority-quota",
+        "the namespace has no quota for the priority class of the task|: {rest}",
+        "use another resources.priority_class, or ask a cluster admin",
+        message=r"insufficient quota to match these scopes:? ?(?P<rest>.*)",
+    ),
+    _event(
+        "api-server-busy",
+        "the API server is too busy to create its pods|: {rest}",
+        "wait: they are tried again",
+        message=r"(?P<rest>resource quota evaluation timed out"
+        r"|admission plugin .* failed to complete"
+        r"|etcdserver: (?:request timed out|leader changed|too many requests).*"
+        r"|context deadline exceeded|the server is currently unable to handle the request)",
+    ),
+    _event(
+        "etcd-full",
+        "the database of the cluster is full",
+        "ask a cluster admin; nothing can be created until it is compacted",
+        message=r"mvcc: database space exceeded",
+    ),
+    _event(
+        "controller-denied",
+        "the controller that creates its pods lacks a right|: {rest}",
+        "ask a cluster admin",
+        message=r'(?P<rest>User "system:serviceaccount:[^"]+" cannot .*)',
+    ),
+    _event(
+        "pod-invalid",
+        "the API server finds its pod invalid|: {rest}",
+        "correct resources or config.kubernetes.pod_config",
+        message=r'(?:Pod|pods?) "[^"]*" is invalid: (?P<rest>.*)',
+        reason="FailedCreate",
+    ),
+    _event(
         "pods-refused",
         "the API server rejects its pods|: {rest}",
         "change the task accordingly, or ask a cluster admin",

@@ -448,6 +448,26 @@ RUN: tuple[Rule, ...] = (
         "use a smaller batch, or a GPU with more memory",
     ),
     _logged(
+        "gpu-architecture",
+        r"no kernel image is available for execution",
+        "the program was not built for this GPU{image}",
+        "install a version of the library for it in setup, or use another image or GPU",
+    ),
+    _logged(
+        "gpu-missing",
+        r"(?:Found no NVIDIA driver|no CUDA-capable device is detected|CUDA driver version is"
+        r" insufficient|Failed to initialize NVML|No CUDA GPUs are available)",
+        "the program found no working GPU",
+        "request one with resources.accelerators; if it does, submit with --exclude-node",
+    ),
+    _logged(
+        "shared-memory",
+        r"(?:out of shared memory|Bus error[^\n]*shared memory|unable to (?:write to|open)"
+        r"[^\n]*/dev/shm|No space left on device[^\n]*/dev/shm)",
+        "out of shared memory in /dev/shm",
+        "request more with resources.memory, or use fewer workers of the data loader",
+    ),
+    _logged(
         "gpu-failed",
         r"(?P<what>\bXid\b.{0,60}|uncorrectable ECC error|fallen off the bus|GPU is lost)",
         "a GPU or its driver failed|: {what}",
@@ -473,13 +493,64 @@ RUN: tuple[Rule, ...] = (
     ),
     _logged(
         "disk-full",
-        r"No space left on device",
+        r"No space left on device|Disk quota exceeded",
         "no space left on device",
         "request more with resources.disk_size, or use a larger volume",
     ),
     _logged(
+        "library-missing",
+        r"(?P<library>lib[\w+.-]+\.so[\d.]*): cannot open shared object file",
+        'library "{library}" not found||{image}',
+        "install it in setup, or use an image that has it",
+    ),
+    _logged(
+        "package-missing",
+        r"No matching distribution found for (?P<package>\S+)",
+        'Python package "{package}" not found, or not for this version of Python||{image}',
+        "check its name and version; or use an image with another Python",
+    ),
+    _logged(
+        "model-gated",
+        r"(?:GatedRepoError|Cannot access gated repo|awaiting a review from the repo authors)",
+        "the model is gated: its terms are not accepted, or there is no token",
+        "accept the terms on its page, and give a token: `--secret HF_TOKEN`",
+    ),
+    _logged(
+        "credentials-missing",
+        r"(?:NoCredentialsError|Unable to locate credentials|api_key not configured"
+        r"|could not automatically determine credentials|DefaultCredentialsError)",
+        "the program has no credentials",
+        "give them with `secrets` or --secret, or with a service account of the cloud",
+    ),
+    _logged(
+        "name-unknown",
+        r"(?:Temporary failure in name resolution|NameResolutionError|Could not resolve host)",
+        "the name of a host cannot be resolved",
+        "check the name; a NetworkPolicy may forbid the way out, or DNS",
+    ),
+    _logged(
+        "read-only",
+        r"Read-only file system:? ?'?(?P<path>[^'\n]*)",
+        '"{path}" is on a read-only file system',
+        "write to another folder, or mount the volume for writing",
+    ),
+    _logged(
+        "not-permitted",
+        r"PermissionError: \[Errno 13\] Permission denied: '(?P<path>[^'\n]+)'",
+        'no permission for "{path}"',
+        "check the owner of the files: `kubectl sky exec {id} -- ls -ln`; see the setting"
+        " volume_group",
+    ),
+    _logged(
+        "peer-unreachable",
+        r"client socket has timed out[^\n]*trying to connect to (?P<peer>\S+ \d+\)|\S+)",
+        "it cannot connect to {peer}",
+        "check that rank 0 listens there, and the NetworkPolicies of the namespace",
+    ),
+    _logged(
         "peers-lost",
-        r"(?:NCCL (?:timeout|error)|ncclSystemError|Connection reset by peer|Socket Timeout)",
+        r"(?:NCCL (?:timeout|error)|ncclSystemError|Connection reset by peer|Socket Timeout"
+        r"|collective operation timeout)",
         "it lost the connection to other nodes",
         "see the first node that failed: `kubectl sky status {id}`",
     ),

@@ -51,9 +51,16 @@ _ROWS = (
     ),
     (
         "not-ready",
-        r"untolerated taint.*node\.kubernetes\.io/(?:not-ready|unreachable)",
+        r"untolerated taint.*(?:node\.kubernetes\.io/(?:not-ready|unreachable|network-unavailable)"
+        r"|cloudprovider\.kubernetes\.io/uninitialized)",
         "{about} cluster nodes are not ready",
         "see `kubectl get nodes`, or ask a cluster admin",
+    ),
+    (
+        "under-pressure",
+        r"untolerated taint.*node\.kubernetes\.io/(?P<what>disk|memory|pid)-pressure",
+        "{about} cluster nodes are short of {what}, and take no pods now",
+        "wait, or ask a cluster admin",
     ),
     (
         "tainted",
@@ -102,6 +109,18 @@ _ROWS = (
         r"exceed max volume count",
         "{about} cluster nodes have reached their maximum number of volumes",
         "wait until other workloads finish",
+    ),
+    (
+        "volume-room",
+        r"did not have enough free storage",
+        "{about} cluster nodes have too little free storage for the volume",
+        "create a smaller volume, or use another --storage-class",
+    ),
+    (
+        "volume-slow",
+        r"binding volumes: .*deadline exceeded",
+        "a volume was not bound in time",
+        "see `kubectl sky volumes list`; it is tried again",
     ),
     (
         "volume-exclusive",
@@ -177,6 +196,33 @@ SCHEDULING: tuple[Rule, ...] = (
         SignalSource.SCHEDULER,
         "{about} cluster nodes do not match|: {message}",
         "request less, or what the cluster has",
+    ),
+    Rule(
+        "autoscaler-refuses",
+        Stage.SCHEDULING,
+        SignalSource.POD_EVENT,
+        "the autoscaler adds no cluster node for it|: {why}",
+        "request what its node groups have, or ask a cluster admin",
+        reason="NotTriggerScaleUp",
+        message=r"(?:didn't|did not) trigger scale-up:? ?(?P<why>.*)",
+        mere=True,
+    ),
+    Rule(
+        "autoscaler-fails",
+        Stage.SCHEDULING,
+        SignalSource.POD_EVENT,
+        "the autoscaler could not add a cluster node|: {message}",
+        "wait: it tries again; or request another GPU or zone",
+        reason="FailedScaleUp|FailedToScaleUpGroup",
+    ),
+    Rule(
+        "autoscaler-adds",
+        Stage.SCHEDULING,
+        SignalSource.POD_EVENT,
+        "the autoscaler is adding a cluster node for it",
+        "wait",
+        reason="TriggeredScaleUp",
+        mere=True,
     ),
     Rule(
         "preempted",

@@ -19,6 +19,32 @@ def _volume(
     return Rule(name, Stage.VOLUMES, source, what, then, message=message, mere=mere)
 
 
+def _provision(name: str, message: str, what: str, then: str) -> Rule:
+    source = SignalSource.CLAIM
+    return Rule(name, Stage.VOLUMES, source, what, then, "ProvisioningFailed", message)
+
+
+def _mount(name: str, message: str, what: str, then: str, mere: bool = False) -> Rule:
+    return Rule(
+        name,
+        Stage.VOLUMES,
+        SignalSource.POD_EVENT,
+        what,
+        then,
+        reason="FailedMount|FailedAttachVolume|FailedMapVolume",
+        message=message,
+        detail=_host,
+        mere=mere,
+    )
+
+
+def _host(snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the cluster node of the first affected node."""
+    pods = (snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods)
+    hosts = (pod.get("spec", {}).get("nodeName") for pod in pods)
+    return {"host": next(filter(None, hosts), "HOST")}
+
+
 VOLUMES: tuple[Rule, ...] = (
     _volume(
         "no-storage-class",
@@ -49,6 +75,38 @@ VOLUMES: tuple[Rule, ...] = (
         'no storage is provisioned for PVC "{about}" yet',
         "check that its provisioner runs: `kubectl describe pvc {about} -n {namespace}`",
         mere=True,
+    ),
+    _provision(
+        "storage-quota",
+        r"exceeded quota: (?P<quota>[^,]+), requested: (?P<asked>[^,]+)",
+        'quota "{quota}" exceeded: PVC "{about}" requests {asked}',
+        "see `kubectl describe quota {quota} -n {namespace}`; request less, or delete a volume",
+    ),
+    _provision(
+        "storage-denied",
+        r"(?P<why>[^:]*(?:[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden"
+        r"|AccessDenied|\b403\b).*)",
+        'the provisioner of PVC "{about}" may not create a disk|: {why}',
+        "ask a cluster admin: the rights of the storage provisioner are missing",
+    ),
+    _provision(
+        "access-mode",
+        r"(?P<why>[^:]*(?:unsupported access mode|MULTI_NODE|[Vv]olume capabilit|access ?mode).*)",
+        'the StorageClass of PVC "{about}" does not support its access mode|: {why}',
+        "create the volume again with another access mode or --storage-class",
+    ),
+    _provision(
+        "storage-full",
+        r"(?P<why>[^:]*(?:insufficient capacity|ResourceExhausted|not enough (?:free )?space"
+        r"|no space left|out of space|OutOfSpace|QuotaExceeded).*)",
+        'the storage has no room for PVC "{about}"|: {why}',
+        "create a smaller volume, or use another --storage-class",
+    ),
+    _provision(
+        "storage-topology",
+        r"(?P<why>no available topology found|error generating accessibility requirements.*)",
+        'no cluster node can use the storage of PVC "{about}"|: {why}',
+        "ask a cluster admin whether the CSI driver runs on the cluster nodes",
     ),
     Rule(
         "claim-lost",
@@ -99,7 +157,66 @@ VOLUMES: tuple[Rule, ...] = (
         'the cluster node has no CSI driver "{driver}" for the volume',
         "ask a cluster admin to install the CSI driver",
         reason="FailedMount|FailedAttachVolume",
-        message=r"driver name (?P<driver>\S+) not found",
+        message=r"(?:driver name |does not contain driver )(?P<driver>\S+?)(?: not found|$)",
+    ),
+    _mount(
+        "mount-account",
+        r'serviceaccounts? "(?P<account>[^"]+)" not found',
+        'service account "{account}" not found in namespace "{namespace}"',
+        "`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
+    ),
+    _mount(
+        "host-path",
+        r"hostPath type check failed: (?P<why>.*)",
+        "a directory of the cluster node cannot be mounted|: {why}",
+        "correct the path, or let a cluster admin create it on the cluster nodes",
+    ),
+    _mount(
+        "mount-denied",
+        r"(?P<why>(?:[\w.]*: )?(?:access denied|[Pp]ermission ?[Dd]enied|AccessDenied"
+        r"|[^:]*not authorized|[^:]*\b403\b).*)",
+        "the storage refuses the mount|: {why}",
+        "ask a cluster admin: the export, or the access of the service account, must allow it",
+    ),
+    _mount(
+        "storage-unreachable",
+        r"(?P<why>[Cc]onnection timed out|[Cc]onnection refused|[Nn]o route to host"
+        r"|[Nn]etwork is unreachable|Name or service not known|Failed to resolve server[^:]*)",
+        "the cluster node cannot reach the storage server|: {why}",
+        "check the server of the volume in `kubectl get pv -o wide`, or ask a cluster admin",
+    ),
+    _mount(
+        "mount-helper",
+        r"wrong fs type|helper program|unknown filesystem type",
+        "the cluster node lacks the program that mounts the volume, such as that of NFS",
+        "ask a cluster admin to install it; meanwhile submit with --exclude-node {host}",
+    ),
+    _mount(
+        "attach-zone",
+        r"not in zone|in (?:a )?different zone|zone mismatch",
+        "the disk of the volume is in another zone than its cluster node",
+        "see `kubectl get pv`; use a ReadWriteMany volume, or cluster nodes in its zone",
+    ),
+    _mount(
+        "attach-limit",
+        r"limit of attachable|attachable volumes|[Mm]aximum number of (?:data )?(?:disks|volumes)"
+        r"|AttachmentLimitExceeded",
+        "the cluster node has reached its maximum number of volumes",
+        "submit with --exclude-node {host}, or wait until other workloads finish",
+    ),
+    _mount(
+        "disk-missing",
+        r"code = NotFound|[Vv]olume \S+ (?:not found|does not exist)|InvalidVolume\.NotFound",
+        "the disk of the volume does not exist any more",
+        "delete the volume and create it again; its data is lost",
+    ),
+    _mount(
+        "mount-slow",
+        r"timed out waiting for the condition|[Dd]eadline ?[Ee]xceeded|context deadline"
+        r"|operation with the given [Vv]olume",
+        "a volume is not mounted yet|: {message}",
+        "wait; if it stays so, see `kubectl describe pvc -n {namespace}`",
+        mere=True,
     ),
     Rule(
         "mount-failed",
@@ -277,13 +394,6 @@ def _starts(name: str, message: str, what: str, then: str) -> tuple[Rule, Rule]:
         detail=_host,
     )
     return rule, replace(rule, source=SignalSource.WAITING, reason=f"{_START}|{_CONFIG}")
-
-
-def _host(snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the cluster node of the first affected node."""
-    pods = (snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods)
-    hosts = (pod.get("spec", {}).get("nodeName") for pod in pods)
-    return {"host": next(filter(None, hosts), "HOST")}
 
 
 def _sandbox(name: str, message: str, what: str, then: str) -> Rule:

@@ -44,6 +44,7 @@ _PROBE_KILLS = re.compile(f"Container {names.CONTAINER} failed (startup|liveness
 _PROBE_REQUEST = re.compile(r'Get "[^"]*": |dial tcp \S+: connect: ')
 _KILLED = re.compile(r"OOMKilled \d+|\w+ 137")
 _INSUFFICIENT = "Insufficient "
+_AUTOSCALER = ("NotTriggerScaleUp", "TriggeredScaleUp")  # reasons of events that warn of nothing
 _ENDINGS = ("Failed", "FailureTarget")
 # Conditions of a Workload that explain why it is not admitted, each with the relevant status.
 _NOT_ADMITTED = (("Preempted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))
@@ -411,8 +412,9 @@ def _kubelet_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     ignored = ["FailedScheduling"]
     if _phase(pod) == "Pending" and not _has_restarted(pod):  # probes may still succeed
         ignored.append("Unhealthy")
-    for event in _events(snapshot, name):
-        if event.get("reason") not in ignored:
+    for event in _events(snapshot, name, warnings=False):
+        is_telling = event.get("type") == "Warning" or event.get("reason") in _AUTOSCALER
+        if is_telling and event.get("reason") not in ignored:
             message = str(event.get("message", "")).replace(name, "the pod")
             yield Signal(SignalSource.POD_EVENT, event.get("reason", ""), message)
 

@@ -234,7 +234,254 @@ EVICTIONS = (
 )
 
 
-TEXTS = (*PULLS, *UNSIGNED, *CONFIGS, *STARTS, *SANDBOXES, *PODS.values(), *EVICTIONS)
+SETUP = 'MountVolume.SetUp failed for volume "data" : '
+NFS = f"{SETUP}mount failed: exit status 32 Output: "
+CSI = f"{SETUP}rpc error: code = "
+ATTACH = 'AttachVolume.Attach failed for volume "pvc-1" : '
+MOUNTS = (
+    Text("storage-unreachable", f"{NFS}mount.nfs: Connection timed out", "cannot reach"),
+    Text("storage-unreachable", f"{NFS}mount.nfs: No route to host for 10.0.0.5:/data", "route"),
+    Text(
+        "storage-unreachable", f"{NFS}mount.nfs: Failed to resolve server nfs.example.com", "nfs."
+    ),
+    Text("mount-denied", f"{NFS}mount.nfs: access denied by server while mounting", "denied"),
+    Text(
+        "mount-denied",
+        f"{CSI}Unknown desc = failed to mount secrets store objects for pod, err:"
+        " AccessDeniedException: not authorized to perform: secretsmanager:GetSecretValue",
+        "secretsmanager",
+    ),
+    Text("mount-denied", f"{CSI}PermissionDenied desc = Error 403: no storage.objects.list access"),
+    Text("mount-helper", f"{NFS}mount: wrong fs type, bad option, missing helper program", "NFS"),
+    Text("host-path", f"{SETUP}hostPath type check failed: /data is not a directory", "/data"),
+    Text(
+        "mount-account",
+        f'{SETUP}failed to fetch token: serviceaccounts "train" not found',
+        '"train"',
+    ),
+    Text("mount-missing", f'{SETUP}secret "wandb" not found', '"wandb"'),
+    Text("driver-missing", f"{ATTACH}CSINode n3 does not contain driver ebs.csi.aws.com", "ebs."),
+    Text("driver-missing", f"{SETUP}driver name nfs.csi.k8s.io not found in the list", "nfs.csi"),
+    Text("attach-zone", f"{ATTACH}Could not attach: volume is not in zone us-east-1a", "zone"),
+    Text("attach-limit", f"{ATTACH}reached its limit of attachable volumes: 25", "--exclude-node"),
+    Text("attach-limit", f"{ATTACH}maximum number of data disks has been reached", "volumes"),
+    Text("disk-missing", f"{ATTACH}rpc error: code = NotFound desc = volume vol-1 not found"),
+    Text("disk-missing", f"{ATTACH}InvalidVolume.NotFound: it does not exist", "data is lost"),
+    Text(
+        "mount-slow",
+        "Unable to attach or mount volumes: unmounted volumes=[data]: timed out waiting for the"
+        " condition",
+        "not mounted yet",
+    ),
+    Text("mount-slow", f"{CSI}Aborted desc = An operation with the given Volume ID exists", "wait"),
+    Text("multi-attach", 'Multi-Attach error for volume "pvc-1" Volume is already used', "another"),
+    Text("mount-failed", f"{SETUP}something new", "something new"),
+)
+PROVISION = 'failed to provision volume with StorageClass "fast": rpc error: code = '
+CLAIMS = (
+    Text("storage-denied", f"{PROVISION}Internal desc = UnauthorizedOperation: not authorized"),
+    Text("storage-denied", f"{PROVISION}PermissionDenied desc = Error 403: Forbidden", "rights"),
+    Text("access-mode", f"{PROVISION}InvalidArgument desc = unsupported access mode", "mode"),
+    Text("access-mode", f"{PROVISION}InvalidArgument desc = MULTI_NODE_MULTI_WRITER is not", "MUL"),
+    Text("storage-full", f"{PROVISION}ResourceExhausted desc = insufficient capacity", "room"),
+    Text("storage-full", f"{PROVISION}Internal desc = not enough free space on the pool", "pool"),
+    Text("storage-topology", "error generating accessibility requirements: none", "CSI driver"),
+    Text(
+        "storage-quota",
+        "exceeded quota: team, requested: requests.storage=1Ti, used: requests.storage=0,"
+        " limited: requests.storage=500Gi",
+        "1Ti",
+    ),
+    Text("provisioning-failed", f"{PROVISION}Unknown desc = something new", "something new"),
+)
+FORBIDDEN = 'Error creating: pods "x" is forbidden: '
+REFUSALS = (
+    Text(
+        "webhook-denied",
+        'Error creating: admission webhook "validate.kyverno.svc-fail" denied the request: resource'
+        " Pod/default/x was blocked due to the following policies require-labels",
+        "require-labels",
+    ),
+    Text(
+        "webhook-denied",
+        'Error creating: admission webhook "validation.gatekeeper.sh" denied the request:'
+        " [allowed-repos] container <main> has an invalid image repo",
+        "allowed-repos",
+    ),
+    Text(
+        "webhook-broken",
+        'Internal error occurred: failed calling webhook "sidecar-injector.istio.io": failed to'
+        ' call webhook: Post "https://istiod": dial tcp: connect: connection refused',
+        "istio",
+    ),
+    Text(
+        "security-constraint",
+        f"{FORBIDDEN}unable to validate against any security context constraint: [provider"
+        ' "anyuid": Forbidden: not usable by user or serviceaccount]',
+        "anyuid",
+    ),
+    Text(
+        "account-missing",
+        f'{FORBIDDEN}error looking up service account default/train: serviceaccount "train" not'
+        " found",
+        '"train"',
+    ),
+    Text(
+        "quota-exceeded",
+        f"{FORBIDDEN}exceeded quota: gpu, requested: requests.nvidia.com/gpu=8, used:"
+        " requests.nvidia.com/gpu=4, limited: requests.nvidia.com/gpu=8",
+        "nvidia.com/gpu=4",
+    ),
+    Text("quota-unsized", f"{FORBIDDEN}failed quota: team: must specify limits.cpu for: main"),
+    Text(
+        "limit-range",
+        f"{FORBIDDEN}[maximum cpu usage per Pod is 8, but limit is 16, maximum memory usage]",
+        "8 cpu",
+    ),
+    Text(
+        "pod-security",
+        f'{FORBIDDEN}violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)',
+        "hostNetwork",
+    ),
+    Text(
+        "pod-invalid",
+        'Error creating: Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value:'
+        ' "8": must be less than or equal to cpu limit of 4',
+        "cpu limit",
+    ),
+    Text("priority-missing", f"{FORBIDDEN}no PriorityClass with name gold was found", '"gold"'),
+    Text(
+        "priority-quota",
+        f"{FORBIDDEN}insufficient quota to match these scopes: [{{PriorityClass In [gold]}}]",
+        "gold",
+    ),
+    Text("api-server-busy", "Error creating: resource quota evaluation timed out", "wait"),
+    Text("api-server-busy", "Error creating: etcdserver: request timed out", "wait"),
+    Text("etcd-full", "Error creating: etcdserver: mvcc: database space exceeded", "full"),
+    Text(
+        "controller-denied",
+        f'{FORBIDDEN}User "system:serviceaccount:kube-system:job-controller" cannot create resource'
+        ' "pods" in the namespace',
+        "job-controller",
+    ),
+    Text(
+        "policy-denied",
+        f"{FORBIDDEN}ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: no"
+        " :latest",
+        "no-latest",
+    ),
+    Text(
+        "namespace-ending",
+        f"{FORBIDDEN}unable to create new content in namespace x because it is being terminated",
+    ),
+    Text("pods-refused", f"{FORBIDDEN}something new", "something new"),
+)
+TAINT = "node(s) had untolerated taint"
+PLACES = (
+    Text("tainted", f"{TAINT} {{nvidia.com/gpu: present}}", "tolerations"),
+    Text("not-ready", f"{TAINT} {{node.kubernetes.io/unreachable: }}", "not ready"),
+    Text("not-ready", f"{TAINT} {{node.kubernetes.io/network-unavailable: }}", "not ready"),
+    Text("not-ready", f"{TAINT} {{node.cloudprovider.kubernetes.io/uninitialized: true}}"),
+    Text("under-pressure", f"{TAINT} {{node.kubernetes.io/disk-pressure: }}", "disk"),
+    Text("under-pressure", f"{TAINT} {{node.kubernetes.io/memory-pressure: }}", "memory"),
+    Text("cordoned", "node(s) were unschedulable", "cordoned"),
+    Text("insufficient", "Insufficient rdma/hca_shared_devices_a", "rdma/hca_shared_devices_a"),
+    Text("insufficient", "Insufficient hugepages-2Mi", "hugepages-2Mi"),
+    Text("too-many-pods", "Too many pods", "maximum number of pods"),
+    Text("volume-zone", "node(s) had volume node affinity conflict", "zone"),
+    Text("volume-count", "node(s) exceed max volume count", "volumes"),
+    Text("volume-room", "node(s) did not have enough free storage", "smaller"),
+    Text(
+        "volume-slow",
+        'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded',
+        "bound",
+    ),
+    Text(
+        "volume-exclusive",
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already"
+        " in-use by another pod",
+        "another pod",
+    ),
+    Text("claim-unbound", "pod has unbound immediate PersistentVolumeClaims", "bound"),
+    Text("claim-missing", 'persistentvolumeclaim "data" not found', '"data"'),
+    Text("spread", "node(s) didn't match pod topology spread constraints (missing required label)"),
+    Text("pod-affinity", "node(s) didn't satisfy existing pods anti-affinity rules", "affinity"),
+    Text("host-port", "node(s) didn't have free ports for the requested pod ports", "hostPort"),
+    Text("no-cluster-nodes", "no nodes available to schedule pods", "no nodes"),
+    Text("unschedulable", "node(s) something new", "something new"),
+)
+SCALED = {
+    "NotTriggerScaleUp": Text(
+        "autoscaler-refuses",
+        "pod didn't trigger scale-up: 2 max node group size reached",
+        "max node group size",
+    ),
+    "TriggeredScaleUp": Text(
+        "autoscaler-adds", "pod triggered scale-up: [{gpu-pool 0->1 (max: 4)}]", "adding"
+    ),
+    "FailedScaleUp": Text(
+        "autoscaler-fails", "Node scale up failed: GCE out of resources.", "out of resources"
+    ),
+}
+CUDA = "RuntimeError: CUDA error: "
+LOGS = (
+    Text("gpu-out-of-memory", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate"),
+    Text("gpu-architecture", f"{CUDA}no kernel image is available for execution on the device"),
+    Text(
+        "gpu-missing", "RuntimeError: Found no NVIDIA driver on your system. Please", "no working"
+    ),
+    Text("gpu-missing", "Failed to initialize NVML: Unknown Error", "--exclude-node"),
+    Text("gpu-missing", f"{CUDA}no CUDA-capable device is detected", "accelerators"),
+    Text("gpu-failed", "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus", "79"),
+    Text(
+        "shared-memory",
+        "RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. It is possible"
+        " that dataloader's workers are out of shared memory.",
+        "/dev/shm",
+    ),
+    Text("disk-full", "OSError: [Errno 122] Disk quota exceeded", "disk_size"),
+    Text("read-only", "OSError: [Errno 30] Read-only file system: '/data/x'", '"/data/x"'),
+    Text("not-permitted", "PermissionError: [Errno 13] Permission denied: '/checkpoints'", "owner"),
+    Text("library-missing", "ImportError: libcudart.so.12: cannot open shared object file", "12"),
+    Text("module-missing", "ModuleNotFoundError: No module named 'torch'", '"torch"'),
+    Text("package-missing", "ERROR: No matching distribution found for torchh", '"torchh"'),
+    Text("model-gated", "huggingface_hub.errors.GatedRepoError: 401 Client Error", "HF_TOKEN"),
+    Text("credentials-missing", "botocore.exceptions.NoCredentialsError: Unable", "secret"),
+    Text("credentials-missing", "wandb.errors.UsageError: api_key not configured (no-tty)"),
+    Text(
+        "name-unknown",
+        "Failed to resolve 'huggingface.co' ([Errno -3] Temporary failure in name resolution)",
+        "NetworkPolicy",
+    ),
+    Text(
+        "peer-unreachable",
+        "The client socket has timed out after 600s while trying to connect to (10.0.0.3, 29500).",
+        "(10.0.0.3, 29500)",
+    ),
+    Text("peers-lost", "NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error", "first"),
+    Text(
+        "peers-lost",
+        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12)",
+        "connection",
+    ),
+    Text("address-in-use", "RuntimeError: Address already in use: [::]:29500", "port"),
+)
+
+TEXTS = (
+    *PULLS,
+    *UNSIGNED,
+    *CONFIGS,
+    *STARTS,
+    *SANDBOXES,
+    *PODS.values(),
+    *EVICTIONS,
+    *MOUNTS,
+    *CLAIMS,
+    *REFUSALS,
+    *PLACES,
+    *SCALED.values(),
+    *LOGS,
+)
 
 
 def make_snapshot() -> TaskSnapshot:
@@ -291,3 +538,39 @@ def test_text_of_a_pod_that_the_kubelet_refuses_has_its_cause(reason: str, text:
 @pytest.mark.parametrize("text", EVICTIONS, ids=lambda text: text.message[-40:])
 def test_text_of_an_eviction_has_its_cause(text: Text) -> None:
     check(SignalSource.POD, "Evicted", text)
+
+
+def test_corpus_is_large() -> None:
+    assert len({text.message for text in TEXTS}) >= 120
+
+
+@pytest.mark.parametrize("text", MOUNTS, ids=lambda text: text.message[-40:])
+def test_text_of_a_mount_has_its_cause(text: Text) -> None:
+    is_attached = text.message.startswith((ATTACH, "Multi-Attach"))
+    reason = "FailedAttachVolume" if is_attached else "FailedMount"
+    check(SignalSource.POD_EVENT, reason, text)
+
+
+@pytest.mark.parametrize("text", CLAIMS, ids=lambda text: text.message[-40:])
+def test_text_of_a_provisioner_has_its_cause(text: Text) -> None:
+    check(SignalSource.CLAIM, "ProvisioningFailed", text)
+
+
+@pytest.mark.parametrize("text", REFUSALS, ids=lambda text: text.message[-40:])
+def test_text_of_a_refused_pod_has_its_cause(text: Text) -> None:
+    check(SignalSource.WORKLOAD_EVENT, "FailedCreate", text)
+
+
+@pytest.mark.parametrize("text", PLACES, ids=lambda text: text.message[-40:])
+def test_text_of_the_scheduler_has_its_cause(text: Text) -> None:
+    check(SignalSource.SCHEDULER, "Unschedulable", text)
+
+
+@pytest.mark.parametrize(("reason", "text"), SCALED.items())
+def test_text_of_the_autoscaler_has_its_cause(reason: str, text: Text) -> None:
+    check(SignalSource.POD_EVENT, reason, text)
+
+
+@pytest.mark.parametrize("text", LOGS, ids=lambda text: text.message[-40:])
+def test_text_of_a_program_has_its_cause(text: Text) -> None:
+    check(SignalSource.LOG, "", text)

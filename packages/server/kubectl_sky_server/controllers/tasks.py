@@ -78,7 +78,8 @@ class TasksController(Controller[Key]):
         key = key_of_task(pod)
         if not key or not (pod.get("keptBy") or pod.get("isLost")):
             return None
-        return key, stop.KEPT_SECONDS if pod.get("keptBy") else 0.0
+        delay = stop.KEPT_SECONDS if pod.get("keptBy") else 0.0
+        return key, delay
 
     def process(self, key: Key) -> float | None:
         uids = self._index.uids(key)
