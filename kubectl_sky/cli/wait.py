@@ -120,7 +120,7 @@ def command(
     Exits with 0 if all have reached the state, with 4 if one has failed, and with 1 at the timeout,
     or if a task that should fail has completed.
     """
-    from kubectl_sky.actions import config, notify
+    from kubectl_sky.actions import notify
     from kubectl_sky.tasks.pipeline import wait_for_all
     from kubectl_sky.tasks.watch import Until, Wait
 
@@ -136,7 +136,7 @@ def command(
     if leads and until is not Until.FINISHED:
         raise UserError(f"--continue cannot be combined with --for={state}", "remove one of them")
     seconds = timeout.total_seconds() if timeout is not None else None
-    lost_after = config.preferences().lost_after if leads else None
+    lost_after = _read_lost_after() if leads else None
     wait = Wait(seconds, until, leads, lost_after)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
@@ -185,6 +185,12 @@ def _notify(url: str | None, document: "Notification") -> None:
     problem = notify.send(url, document) if url else ""
     if problem:
         output.warning(problem)
+
+
+def _read_lost_after() -> timedelta | None:
+    from kubectl_sky.actions.config import preferences
+
+    return preferences().lost_after
 
 
 def _print(session: "Session", finished: "Sequence[Target]", form: str | None, state: str) -> None:

@@ -228,6 +228,11 @@ def _with_disruption(status: NodeStatus, pod: Object | None) -> NodeStatus:
     )
 
 
+def lost(status: NodeStatus, pod: Object) -> NodeStatus:
+    """Return a node that has failed with its cluster node, in a pod that only this one keeps."""
+    return replace(_with_disruption(status, pod), state=State.FAILED)
+
+
 def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeStatus:
     """Return a failed node; `deleted` means that its pod was or is being deleted.
 

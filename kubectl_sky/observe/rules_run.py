@@ -128,11 +128,11 @@ def _gone(name: str, reason: str, message: str, what: str, then: str = "{advice}
 def _restart(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how the node runs again: not before its pod is gone, if that is being deleted."""
     pod = _pod(snapshot, signal)
-    if pod and is_terminating(pod) and is_silent(pod):
+    recovers = any("podFailurePolicy" in item.get("spec", {}) for item in snapshot.workloads)
+    if recovers and pod and is_terminating(pod) and is_silent(pod):
         command = f"`kubectl sky wait {snapshot.task_id} --continue`"
         advice = f"{command} removes it, so that another one starts; or {repair(_host(pod))}"
         return {"advice": advice}
-    recovers = any("podFailurePolicy" in item.get("spec", {}) for item in snapshot.workloads)
     more = "" if recovers else "; resources.job_recovery restarts such nodes"
     return {"advice": f"submit the task again{more}"}
 

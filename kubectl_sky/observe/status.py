@@ -16,6 +16,7 @@ from kubectl_sky.observe.nodes import (
     State,
     container,
     kept_by,
+    lost,
     node,
     not_found,
     outlived_by,
@@ -31,7 +32,14 @@ from kubectl_sky.words import age, names
 from kubectl_sky.words.documents import Part
 from kubectl_sky.words.notice import Notice
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import LATE, STOPPED, Phase, PhaseDetails, Workload
+from kubectl_sky.workloads.workload import (
+    LATE,
+    STOPPED,
+    Phase,
+    PhaseDetails,
+    Workload,
+    condition,
+)
 
 
 class TaskStatus(Part, frozen=True, dict=True):
@@ -493,6 +501,9 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
     if ended := annotations.get(names.MAIN_ENDED):
         verdict = PhaseDetails(Phase.COMPLETED, at=ended)
     status = node(base, verdict, pods)
+    # Such a Job is marked as failed when the last of its pods is gone, which may be never.
+    if status.lost_since and status.reason == TERMINATING and condition(item, "FailureTarget"):
+        return lost(status, pods[-1])
     if pods and outlived_by(pods[-1]):
         return _outlived(backend, item, replace(status, kept_by=kept_by(pods[-1])), pods)
     ready_pods = item.get("status", {}).get("ready") or 0

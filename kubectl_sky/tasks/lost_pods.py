@@ -8,6 +8,7 @@ Whoever leads the task removes such a pod, as `kubectl delete pod --force` does.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from time import monotonic
 
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Json, Session
@@ -18,6 +19,7 @@ from kubectl_sky.observe.reasons import TERMINATING
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds
 
+_LATER = 5.0  # seconds until a pod is looked at again
 _JOB_TRACKING = "batch.kubernetes.io/job-tracking"  # a finalizer that only an end would remove
 
 
@@ -35,15 +37,15 @@ def replace_lost_pods(
 ) -> tuple[list[NodeStatus], float | None]:
     """Remove the pods that are lost for long enough, so that the cluster replaces them.
 
-    Return their nodes, and in how many seconds the next one is due. Raises Forbidden.
+    Return their nodes, and in how many seconds to look again. Raises Forbidden.
     """
     lost = list_lost(task)
     now = session.now()
     due = [node for node in lost if _seconds_left(node, after, now) <= 0]
-    removed = parallel.map_parallel(lambda node: _remove(session, task.namespace, node.pod), due)
-    replaced = [node for node, was_removed in zip(due, removed, strict=True) if was_removed]
-    later = [left for node in lost if (left := _seconds_left(node, after, now)) > 0]
-    return replaced, min(later, default=None)
+    left = parallel.map_parallel(lambda node: _remove(session, task.namespace, node.pod), due)
+    replaced = [node for node, seconds in zip(due, left, strict=True) if seconds is None]
+    later = [_seconds_left(node, after, now) for node in lost if node not in due]
+    return replaced, min((*filter(None, left), *later), default=None)
 
 
 def _seconds_left(node: NodeStatus, after: timedelta, now: datetime) -> float:
@@ -51,20 +53,25 @@ def _seconds_left(node: NodeStatus, after: timedelta, now: datetime) -> float:
     return (since + after - now).total_seconds() if since else 0.0
 
 
-def _remove(session: Session, namespace: str, name: str) -> bool:
-    """Remove a pod that its lost cluster node still keeps; return whether it was one.
+def _remove(session: Session, namespace: str, name: str) -> float | None:
+    """Remove a pod that its lost cluster node still keeps; else return when to look again.
 
-    Its finalizer goes, too: the Job's controller waits for an end that nobody can report.
+    Not within its grace period, in which a Job that does not wait for the pod notes its failure.
+    The finalizer of another one goes, too: its controller waits for an end that nobody can report.
     """
     pod = _get(session, namespace, name)
     if pod is None or not (is_terminating(pod) and is_silent(pod)):
-        return False  # the status was read before, and another pod may have its name now
+        return _LATER  # the status was read before, and another pod may have its name now
+    ends = age.parse(pod["metadata"]["deletionTimestamp"])
+    if ends and ends > session.now():
+        return (ends - session.now()).total_seconds()
+
     objects.delete_by_uid(session, kinds.POD, pod["metadata"], grace=0)
     remaining = _get(session, namespace, name)
     if remaining and remaining["metadata"]["uid"] == pod["metadata"]["uid"]:
         with suppress(NotFound, Conflict):  # its controller has removed it meanwhile
             objects.patch(session, kinds.POD, name, namespace, _without_tracking(remaining))
-    return True
+    return None
 
 
 def _get(session: Session, namespace: str, name: str) -> Json | None:
@@ -94,18 +101,22 @@ class LostPodsReplacer:
         self._note = note
         self._after = after
         self._is_forbidden = False
+        self._next_look = 0.0
 
     def __call__(self, task: TaskStatus) -> None:
-        """Replace those that are due."""
-        if self._after is None or self._is_forbidden or not list_lost(task) or not self._leads():
+        """Replace those that are due; called often, it looks at them every few seconds."""
+        if self._after is None or self._is_forbidden or monotonic() < self._next_look:
+            return
+        if not list_lost(task) or not self._leads():
             return
         try:
-            replaced, _ = replace_lost_pods(self._session, task, self._after)
+            replaced, seconds = replace_lost_pods(self._session, task, self._after)
         except Forbidden as error:
             self._is_forbidden = True
             host = list_lost(task)[0].host
             self._note(f"{task.name}: {error.what}; {repair(host)}")
             return
+        self._next_look = monotonic() + min(seconds or _LATER, _LATER)
         for text in describe_replaced(replaced):
             self._note(f"{task.name}: {text}")
 

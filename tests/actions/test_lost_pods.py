@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubectl_sky.errors import SkyError
+from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
@@ -14,12 +14,13 @@ from kubectl_sky.tasks.pipeline import wait_for_all
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import age, kinds
 from tests.actions.conftest import Run, Submitter
-from tests.builders import ID, make_silent
+from tests.builders import ID, condition, make_silent
 from tests.fake_cluster import FakeCluster
 
 TASK = (
     "name: pair\nnum_nodes: 2\nresources: {job_recovery: {max_restarts_on_errors: 1}}\nrun: train\n"
 )
+PLAIN = "name: pair\nnum_nodes: 2\nrun: train\n"
 JOBS = [f"pair-{ID}-node-{rank}" for rank in range(2)]
 LOST = f"{JOBS[1]}-0"
 AFTER = timedelta(minutes=5)
@@ -29,16 +30,17 @@ NOTE = (
 )
 
 
-def lose(api: FakeCluster, since: timedelta = timedelta(minutes=6)) -> None:
-    """Start both nodes, and lose the cluster node of the second one, which is marked."""
+def lose(api: FakeCluster, since: timedelta = timedelta(minutes=6), grace: int = 0) -> None:
+    """Start both nodes, and lose the cluster node of the second one, whose pod is marked."""
     for job in JOBS:
         api.start(job)
     stamp = age.timestamp(datetime.now(UTC) - since)
     pod = make_silent(api.get(kinds.POD, LOST), "n3", stamp)
     pod["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
     api.put(pod)
-    api.stays[LOST] = 30
+    api.stays[LOST] = grace
     api.remove(kinds.POD, LOST)
+    api.stop_kubelet("n3")
 
 
 def exists(api: FakeCluster, pod: str = LOST) -> bool:
@@ -96,6 +98,36 @@ def test_wait_continue_replaces_pod_after_the_time_of_the_setting(
     wait(api, send, after)
     assert exists(api) is not removed
     assert (NOTE in send.ui.noted) is removed
+
+
+def test_pod_is_left_within_its_grace_period(api: FakeCluster, send: Submitter) -> None:
+    """Meanwhile a Job that does not recover notes the failure, and removes its finalizer."""
+    send(TASK)
+    lose(api, grace=30)
+    wait(api, send)
+    assert exists(api)
+    assert api.count("get pods") == 1, "it looks again every few seconds"
+
+
+def test_task_without_recovery_fails_with_its_cluster_node(
+    api: FakeCluster, send: Submitter, run: Run
+) -> None:
+    def fail() -> None:
+        lose(api)
+        pod = api.get(kinds.POD, LOST)
+        taint = condition("DisruptionTarget", "DeletionByTaintManager")
+        pod["status"]["conditions"].append(taint)
+        api.put(pod)
+        failing = condition("FailureTarget", "BackoffLimitExceeded")
+        api.change(kinds.JOB, JOBS[1], status={"failed": 1, "conditions": [failing]})
+
+    send.ui.then = fail
+    api.after("patch jobs", lambda: api.finish(JOBS[0], 143))
+    with pytest.raises(TaskFailed, match="failed: node-1: DeletionByTaintManager"):
+        send(PLAIN, follow=True)
+    assert exists(api), "it is the evidence"
+    assert api.count(f"patch jobs {JOBS[0]}") == 1, "the other node is stopped"
+    assert "failed: its cluster node was lost" in run("doctor", ID)[1]
 
 
 def test_wait_without_continue_removes_nothing(api: FakeCluster, send: Submitter) -> None:

@@ -42,7 +42,7 @@ def lose(api: FakeCluster, job: str) -> str:
     pod = api.start(job)
     since = age.timestamp(datetime.now(UTC) - timedelta(hours=1))
     api.put(make_silent(api.get(kinds.POD, pod), "n3", since))
-    api.stays[pod] = 30
+    api.stays[pod] = 0
     api.remove(kinds.POD, pod)
     return pod
 
