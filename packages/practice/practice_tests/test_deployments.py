@@ -101,45 +101,6 @@ async def test_deployment_update_replaces_pods_within_surge_and_unavailable(
     assert progress(w) == "NewReplicaSetAvailable"
 
 
-async def test_deployment_scaled_during_and_after_update_has_wanted_pods(w: World) -> None:
-    await deploy(w, replicas=1)
-    await run_all(w)
-    await update(w, "one", replicas=3)
-    for _ in range(4):
-        await run_all(w)
-    assert len(w.pods()) == 3
-    await update(w, "one", replicas=0)
-    assert w.pods() == []
-
-
-async def test_deployment_back_to_old_template_uses_its_replica_set(w: World) -> None:
-    await deploy(w, replicas=1)
-    await run_all(w)
-    await update(w, "two")
-    await run_all(w)
-    (new,) = (item for item in w.api.state.all(SETS, NS) if item["spec"]["replicas"])
-    w.api.change(
-        DEPLOYMENTS,
-        KEY,
-        lambda item: item["spec"]["template"]["spec"]["containers"][0].pop("env"),
-    )
-    await settle()
-    await run_all(w)
-
-    sets = {item["spec"]["replicas"]: item for item in w.api.state.all(SETS, NS)}
-    assert sets[0]["metadata"]["name"] == new["metadata"]["name"]
-    assert sets[1]["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "3"
-
-
-async def test_deployment_keeps_as_many_old_versions_as_its_limit(w: World) -> None:
-    await deploy(w, replicas=1, revisionHistoryLimit=1)
-    for text in ("two", "three", "four"):
-        await run_all(w)
-        await update(w, text)
-        await run_all(w)
-    assert len(w.api.state.all(SETS, NS)) == 2
-
-
 async def test_deployment_without_progress_in_time_fails_until_next_version(
     w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,10 +132,3 @@ async def test_replica_set_replaces_deleted_and_failed_pods(w: World) -> None:
     await settle()
     phases = sorted(pod["status"]["phase"] for pod in w.pods())
     assert phases == ["Failed", "Pending", "Pending"]
-
-
-async def test_deployment_deleted_deletes_replica_sets_and_pods(w: World) -> None:
-    await deploy(w, replicas=2)
-    w.api.delete(DEPLOYMENTS, KEY)
-    await settle()
-    assert (w.api.state.all(SETS, NS), w.pods()) == ([], [])

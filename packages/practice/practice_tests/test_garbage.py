@@ -38,29 +38,6 @@ def make(w: World, name: str, **metadata: Any) -> Json:
     return w.create(MAPS, name, metadata=metadata)
 
 
-async def test_delete_background_deletes_dependents(w: World) -> None:
-    a = make(w, "a")
-    b = make(w, "b", **owned(a))
-    make(w, "c", **owned(b))
-    make(w, "other")
-    await settle()
-    assert names(w) == {"a", "b", "c", "other"}
-    w.api.delete(MAPS, (NS, "a"))
-    await settle()
-    assert names(w) == {"other"}
-
-
-async def test_delete_owner_keeps_dependents_with_other_owner(w: World) -> None:
-    a = make(w, "a")
-    b = make(w, "b")
-    make(w, "c", **owned(a, b))
-    w.api.delete(MAPS, (NS, "a"))
-    await settle()
-    assert names(w) == {"b", "c"}
-    (remaining,) = w.get(MAPS, "c")["metadata"]["ownerReferences"]
-    assert remaining["name"] == "b"
-
-
 async def test_dependents_of_missing_owner_are_deleted(w: World) -> None:
     ghost = {"metadata": {"name": "ghost", "uid": "no-such-uid"}}
     make(w, "a", **owned(ghost))

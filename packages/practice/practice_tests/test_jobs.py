@@ -109,18 +109,6 @@ async def test_job_restart_policy_on_failure_counts_restarts(w: World) -> None:
     assert (stored["status"]["failed"], stored["status"]["terminating"]) == (1, 0)
 
 
-async def test_job_active_deadline_exceeded_deletes_pods(w: World) -> None:
-    spec = job(activeDeadlineSeconds=2, parallelism=2, completions=2)  # of whole seconds
-    w.create("jobs.batch", "a", spec)
-    await until(lambda: len(conditions(w.get("jobs.batch", "a"))) == 2)
-    stored = w.get("jobs.batch", "a")
-    why = "Job was active longer than specified deadline"
-    assert conditions(stored) == failed("DeadlineExceeded", why)
-    assert stored["status"]["failed"] == 2
-    assert w.pods() == []
-    assert len(w.events("SuccessfulDelete")) == 2
-
-
 async def test_job_ttl_deletes_finished_job(w: World) -> None:
     w.create("jobs.batch", "a", job(ttlSecondsAfterFinished=2))  # of whole seconds
     await settle()
@@ -226,32 +214,6 @@ async def test_job_pod_failure_policy_ignores_disruption_and_fails_on_exit_code(
 
 def indexed(**more: Any) -> Json:
     return job(completionMode="Indexed", parallelism=3, completions=3, **more)
-
-
-async def test_job_indexed_pods_have_index_and_completed_indexes(w: World) -> None:
-    w.create("jobs.batch", "a", indexed())
-    await settle()
-    pods = w.pods()
-    for at, pod in enumerate(pods):
-        assert pod["metadata"]["name"].startswith(f"a-{at}-")
-        assert pod["spec"]["hostname"] == f"a-{at}"
-        for part in ("labels", "annotations"):
-            assert pod["metadata"][part][job_status.INDEX] == str(at)
-        path = "metadata.labels['batch.kubernetes.io/job-completion-index']"
-        source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
-        variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
-        assert pod["spec"]["containers"][0]["env"] == [variable]
-    w.end(pods[2])
-    w.end(pods[0])
-    await settle()
-    stored = w.get("jobs.batch", "a")
-    assert stored["status"]["completedIndexes"] == "0,2"
-
-    w.end(pods[1])
-    await settle()
-    stored = w.get("jobs.batch", "a")
-    assert stored["status"]["completedIndexes"] == "0-2"
-    assert conditions(stored)[-1] == complete("Complete")
 
 
 @pytest.mark.usefixtures("no_wait")

@@ -61,12 +61,6 @@ def test_log_random_bytes_are_read_unchanged(
         assert read(logs, tail=2) == b"".join(lines[-2:])
 
 
-@pytest.mark.parametrize("tail", [0, 1, 2, 2999, 3000, 5000])
-def test_log_tail_returns_last_lines(tmp_path: Path, tail: int) -> None:
-    logs = write(tmp_path, b"".join(LINES), 777)
-    assert read(logs, tail=tail) == b"".join(LINES[len(LINES) - tail :] if tail < 3000 else LINES)
-
-
 def test_log_timestamps_are_unique_and_ordered(tmp_path: Path) -> None:
     """Timestamps are unique and ordered, so that a reader can resume after the last line."""
     before = time.time_ns()
@@ -123,19 +117,6 @@ def test_log_follow_returns_new_lines_until_container_exits(tmp_path: Path) -> N
         assert [block async for block in lines] == [b"end"]
 
     asyncio.run(story())
-
-
-def test_log_waiting_container_is_bad_request(tmp_path: Path) -> None:
-    """The messages are those of the kubelet."""
-    creating = pod({"waiting": {"reason": "ContainerCreating"}})
-    about = 'container "main" in pod "p"'
-    for of, options, message in (
-        (creating, LogOptions(), f"{about} is waiting to start: ContainerCreating"),
-        (pod(), LogOptions(previous=True), f"previous terminated {about} not found"),
-    ):
-        with pytest.raises(Problem) as error:
-            Logs(tmp_path).read(of, "", options)
-        assert (error.value.code, error.value.message) == (400, message)
 
 
 def test_log_container_name_is_required_for_several_containers() -> None:

@@ -14,33 +14,6 @@ from practice_tests.world import Json, until
 pytestmark = pytest.mark.anyio
 
 
-async def test_pods_of_headless_service_resolve_each_other(m: Machine, tmp_path: Path) -> None:
-    selector = {"app": "x"}
-    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
-    m.create("services", "ring", spec)
-    ask = "until getent hosts {0}.ring; do sleep 0.05; done; getent hosts {0}.ring.team.svc"
-    meet = "touch /test/{}; until [ -e /test/{} ]; do sleep 0.05; done"
-    for this, other in (("one", "two"), ("two", "one")):
-        m.pod(
-            this,
-            f"{ask.format(other)}.cluster.local; echo $IP; {meet.format(this, other)}",
-            metadata={"labels": selector},
-            hostname=this,
-            subdomain="ring",
-            env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-            **shared(tmp_path),
-        )
-    await m.ended("one")
-    await m.ended("two")
-    addresses = {name: m.status(name)["podIP"] for name in ("one", "two")}
-    assert len(set(addresses.values())) == 2
-
-    for this, other in (("one", "two"), ("two", "one")):
-        words = (await m.log(this)).split()
-        assert words[0] == addresses[other]
-        assert words[-1] == addresses[this]
-
-
 def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
     """Pods that ran when the node stopped are treated as after a reboot."""
 

@@ -55,22 +55,6 @@ async def test_pod_failed_has_exit_code_and_message(
     assert conditions(status)["Ready"] == ("False", "PodFailed")
 
 
-async def test_pod_missing_program_is_start_error(m: Machine) -> None:
-    entry = container("main", "") | {"command": ["nope", "x"]}
-    m.create("pods", "a", {"restartPolicy": "Never", "containers": [entry]})
-    status = await m.ended("a")
-    ended = status["containerStatuses"][0]["state"]["terminated"]
-    assert (status["phase"], ended["exitCode"], ended["reason"]) == (
-        "Failed",
-        128,
-        "StartError",
-    )
-    assert ended["startedAt"] == "1970-01-01T00:00:00Z"
-    text = 'exec: "nope": executable file not found in $PATH: unknown'
-    assert ended["message"].endswith(text)
-    assert m.events("Failed") == [f"Error: {ended['message']}"]
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -158,16 +142,6 @@ async def test_pod_force_deleted_name_can_be_reused(m: Machine) -> None:
     m.pod("a", "echo second")
     await m.ended("a")
     assert await m.log("a") == "second\n"
-
-
-async def test_pod_active_deadline_exceeded_fails_it(m: Machine) -> None:
-    # The start is known in whole seconds: the container has at least three to run in.
-    m.pod("a", "sleep 100", activeDeadlineSeconds=4, terminationGracePeriodSeconds=0)
-    status = await m.ended("a")
-    assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
-    message = "Pod was active on the node longer than the specified deadline"
-    assert status["message"] == message
-    assert m.container("a")["state"]["terminated"]["exitCode"] == 137
 
 
 SERVE = """

@@ -98,16 +98,6 @@ async def test_limit_range_of_pods_and_pvcs_is_enforced(w: World) -> None:
     assert refused(w, "persistentvolumeclaims", claim("2Gi")) == why
 
 
-async def test_limit_range_sets_defaults_of_containers(w: World) -> None:
-    limit(w, type="Container", default={"cpu": "1"}, defaultRequest={"memory": "1Mi"})
-    created = w.create("pods", "a", pod())
-    resources = created["spec"]["containers"][0]["resources"]
-    assert resources == {
-        "limits": {"cpu": "1"},
-        "requests": {"cpu": "1", "memory": "1Mi"},
-    }
-
-
 async def test_priority_class_sets_priority_and_must_exist(w: World) -> None:
     why = "no PriorityClass with name high was found"
     assert refused(w, "pods", {**pod(), "priorityClassName": "high"}) == why

@@ -116,17 +116,6 @@ def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
     play(tmp_path / "d", story)
 
 
-async def test_container_pvc_keeps_data_for_next_pod(m: Machine) -> None:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    m.create("persistentvolumeclaims", "c", spec)
-    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-    mounts = [{"name": "v", "mountPath": "/data"}]
-    for name in ("a", "b"):
-        m.pod(name, "cat /data/f; echo $HOSTNAME > /data/f", volumes=volumes, volumeMounts=mounts)
-        await m.ended(name)
-    assert await m.log("b") == "a\n"
-
-
 @pytest.mark.parametrize("missing", ["absent", "nokey"])
 async def test_container_missing_volume_source_is_failed_mount(m: Machine, missing: str) -> None:
     m.create("secrets", "s", data={}, type="Opaque")
