@@ -1,11 +1,14 @@
 """The commands of the program."""
 
+from functools import cache
+
 import click
 
 from kubectl_sky.cli.commands import Command
 from kubectl_sky.cli.main import COMMANDS, sky
 
 
+@cache
 def commands() -> dict[str, Command]:
     """Return all commands by name, including subcommands."""
     by_name: dict[str, Command] = {}

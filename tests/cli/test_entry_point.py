@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.command import PROGRAM, Command, InProcess
-
-
-@pytest.fixture
-def sky(tmp_path: Path) -> Command:
-    """This program in the process of the test, at a home without a kubeconfig."""
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
-    return InProcess(PROGRAM, environment, tmp_path)
+from tests.e2e.command import Command
 
 
 @pytest.mark.parametrize(

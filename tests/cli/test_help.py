@@ -2,7 +2,6 @@
 
 import re
 
-import click
 import pytest
 from click.testing import CliRunner
 
@@ -62,16 +61,6 @@ def test_help_lists_every_command_in_group() -> None:
     text = help_of()
     assert all(name in text for name in COMMANDS)
     assert text.index("Write and review:") < text.index("Watch:") < text.index("Exit codes:")
-
-
-def test_help_of_options_for_sending_is_the_same_in_every_command() -> None:
-    senders = [
-        {option.name: option for option in command.params if isinstance(option, click.Option)}
-        for name, command in commands().items()
-        if name in ("submit", "dev up", "serve up", "serve update")
-    ]
-    for name in ("dry_run", "show_secrets"):
-        assert len({options[name].help for options in senders}) == 1
 
 
 @pytest.mark.parametrize(
