@@ -194,10 +194,10 @@ def test_barrier_answer_of_other_program_is_not_used(task: Task, answer: bytes) 
 
 
 def test_barrier_timeout_names_missing_ranks_to_all(task: Task) -> None:
-    task.timeout = 8
+    task.timeout = 3
     task.start(2)
     assert task.meet(0) == [[], []]
-    message = "gave up waiting for the other nodes after 8 seconds: no connection from rank 1\n"
+    message = "gave up waiting for the other nodes after 3 seconds: no connection from rank 1\n"
     assert task.errors == [f"kubectl-sky: {message}"] * 2
 
 
