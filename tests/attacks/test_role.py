@@ -21,6 +21,7 @@ from kubectl_sky.observe.rights import EXTRAS, Right
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads import registry
 from tests.attacks.roles import assert_allowed, grant, missing_rights, printed_role, without
+from tests.cluster.marks import ON_REAL
 from tests.cluster.target import ADMIN, Cluster
 from tests.e2e.command import Command, Done
 from tests.e2e.support import submit, until_running
@@ -415,9 +416,7 @@ def test_role_without_any_right_makes_command_fail(trial: Trial, part: int) -> N
     assert [name for name in names if not trial.needed(name)] == []
 
 
-@pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
+@ON_REAL
 def test_role_without_version_dependent_right_makes_command_fail(trial: Trial) -> None:
     """Streams, and objects that server-side apply makes and changes."""
     assert [name for name in (*NEWER, *APPLIED) if not trial.needed(name)] == []

@@ -45,9 +45,8 @@ def test_merged_logs_error_in_log_is_raised(session: Session, namespace: str) ->
     assert_no_threads()
 
 
-@pytest.mark.parametrize("follow", [False, True])
 def test_existing_logs_of_two_pods_come_in_order_of_time(
-    session: Session, namespace: str, follow: bool, monkeypatch: pytest.MonkeyPatch
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "_HOLD_SECONDS", 60.0)
     script = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done"
@@ -56,15 +55,16 @@ def test_existing_logs_of_two_pods_come_in_order_of_time(
     sources = [LogSource(namespace, name, "main", rank) for rank, name in enumerate("ab")]
     for source in sources:
         until_finished(session, source)
-    with Following(session, LogOptions(follow=follow, timestamps=True)) as following:
-        following.add_all([sources])
-        lines = [line for block in following.blocks() if block for line in block.lines]
-    times = [text for _, text in lines]
-    assert len(times) == 12
-    assert times == sorted(times)
+    for follow in (False, True):
+        with Following(session, LogOptions(follow=follow, timestamps=True)) as following:
+            following.add_all([sources])
+            lines = [line for block in following.blocks() if block for line in block.lines]
+        times = [text for _, text in lines]
+        assert len(times) == 12
+        assert times == sorted(times)
 
-    ranks = [source.rank for source, _ in lines]
-    assert ranks != sorted(ranks)
+        ranks = [source.rank for source, _ in lines]
+        assert ranks != sorted(ranks)
 
 
 def assert_no_threads() -> None:

@@ -36,7 +36,7 @@ def test_lines_follow_waits_for_start_and_reads_to_end(session: Session, namespa
 
 @THROUGH_SERVER
 def test_lines_follow_returns_lines_as_written(session: Session, namespace: str) -> None:
-    source = run_pod(session, namespace, "echo one; sleep 3; echo two; sleep 600")
+    source = run_pod(session, namespace, "echo one; sleep 1; echo two; sleep 600")
     reading = lines(session, source, FOLLOW)
     assert [next(reading).text, next(reading).text] == [b"one", b"two"]
 

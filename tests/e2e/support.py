@@ -145,6 +145,14 @@ def pod_of(kubectl: Command, task_id: str) -> Any:
     return pod
 
 
+def evict(kubectl: Command, namespace: str, pod: str) -> None:
+    """Evict a pod, which the practice cluster cannot."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
+    done = kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+    assert done.returncode == 0, done.stderr
+
+
 @contextmanager
 def crd_installed(kubectl: Command, definition: dict[str, Any]) -> Iterator[None]:
     """Define a CRD for the test and wait until it is served."""

@@ -5,7 +5,6 @@ import pty
 import select
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -82,15 +81,3 @@ def until(terminal: int, text: str, press: bytes = b"") -> str:
         if select.select([terminal], [], [], 0.2)[0]:
             screen += os.read(terminal, 65536)
     return screen.decode()
-
-
-@pytest.mark.practice_only
-def test_completion_install_lets_kubectl_complete(kubectl: Command, tmp_path: Path) -> None:
-    path = tmp_path / "bin"
-    path.mkdir()
-    done = kubectl("sky", "completion", "install", "--dir", str(path))
-    assert done.stdout == f"{path}/kubectl_complete-sky created\n", done.stderr
-    environment = dict(kubectl.environment) | {"PATH": f"{path}:{kubectl.environment['PATH']}"}
-    installed = Command(kubectl.program, environment, tmp_path)
-    assert complete(installed, "versi")[0].startswith("version\t")
-    assert installed("sky", "completion", "uninstall").stdout.endswith("-sky deleted\n")

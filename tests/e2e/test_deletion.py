@@ -13,11 +13,10 @@ STUCK = "example.com/stuck"
 TASK = "name: fin\nresources: {image_id: 'busybox:1.36', cpus: 0.1}\nrun: sleep 600\n"
 
 
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
 def test_stop_task_with_finalizer_stops_its_pods(
-    sky: Command, namespace: str, monkeypatch: pytest.MonkeyPatch, backend: str
+    sky: Command, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sky("submit", "-", "--id", "stuck001", "--backend", backend, "--detach", stdin=TASK)
+    sky("submit", "-", "--id", "stuck001", "--detach", stdin=TASK)
     assert sky("wait", "stuck001", "--for=running").returncode == 0
     session = Session.connect(Connection(kubeconfig=sky.environment["KUBECONFIG"]))
     (job,) = objects.list_all(session, kinds.JOB, namespace)

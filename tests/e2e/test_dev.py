@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.marks import ON_REAL
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, Done, submitted
 from tests.polling import eventually
@@ -71,9 +72,7 @@ def check_ssh(sky: Command, folder: Path) -> None:
     assert done.returncode == 255 and "Host key verification failed" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
+@ON_REAL
 def test_dev_pod_ends_when_idle_unless_session_runs(sky: Command) -> None:
     flags = ("--image", "busybox:1.36", "--idle", "1m")
     idle, used = (submitted(sky("dev", "--name", name, *flags)) for name in ("idle", "used"))

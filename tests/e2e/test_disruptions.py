@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.marks import ON_REAL
 from tests.e2e.command import Command
 from tests.e2e.kueue import API, made, queue
-from tests.e2e.support import create_volume, submit
+from tests.e2e.support import create_volume, evict, submit
 from tests.polling import eventually
 
 SAVES = "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.2; done"
@@ -37,9 +38,6 @@ resources: {{image_id: busybox:1.36}}
 run: echo deployed
 """
 SLOT = "example.com/slot"
-real = pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
 
 
 def first_pod(sky: Command, kubectl: Command, task_id: str) -> str:
@@ -49,13 +47,6 @@ def first_pod(sky: Command, kubectl: Command, task_id: str) -> str:
     return str(pod["metadata"]["name"])
 
 
-def evict(kubectl: Command, namespace: str, pod: str) -> None:
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
-    path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
-    done = kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
-    assert done.returncode == 0, done.stderr
-
-
 def check_resumed(sky: Command, task_id: str) -> None:
     """Check that the task completes by a second attempt."""
     waited = sky("wait", task_id)
@@ -63,9 +54,8 @@ def check_resumed(sky: Command, task_id: str) -> None:
     assert sky("logs", task_id).stdout == "resumed\n"
 
 
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
-def test_deleted_node_that_saves_is_restarted(sky: Command, kubectl: Command, backend: str) -> None:
-    submit(sky, RESUMES % create_volume(sky, "marks"), "resumes0", "--backend", backend)
+def test_deleted_node_that_saves_is_restarted(sky: Command, kubectl: Command) -> None:
+    submit(sky, RESUMES % create_volume(sky, "marks"), "resumes0", "--backend", "indexed")
     pod = first_pod(sky, kubectl, "resumes0")
     done = kubectl("delete", "pod", pod, "--wait=false")
     assert done.returncode == 0, done.stderr
@@ -81,7 +71,7 @@ def test_evicted_node_that_saves_is_restarted(
     check_resumed(sky, "resumes1")
 
 
-@real
+@ON_REAL
 @pytest.mark.usefixtures("jobset")
 def test_evicted_node_of_jobset_that_saves_is_restarted(
     sky: Command, kubectl: Command, namespace: str
@@ -107,7 +97,7 @@ def priority_class(name: str, value: int) -> dict[str, Any]:
     return kind | {"metadata": {"name": name}, "value": value}
 
 
-@real
+@ON_REAL
 def test_preempted_node_that_saves_is_restarted(
     sky: Command, kubectl: Command, namespace: str
 ) -> None:
@@ -133,7 +123,7 @@ def test_preempted_node_that_saves_is_restarted(
     assert kubectl("delete", "priorityclass", f"{namespace}-high").returncode == 0
 
 
-@real
+@ON_REAL
 @pytest.mark.usefixtures("kueue")
 def test_node_preempted_by_kueue_that_saves_is_restarted(
     sky: Command, kubectl: Command, namespace: str

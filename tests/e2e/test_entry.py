@@ -6,6 +6,8 @@ import re
 import pytest
 import yaml
 
+from tests.cluster.marks import ON_REAL
+from tests.cluster.target import Cluster
 from tests.e2e.command import Command, submitted
 from tests.polling import eventually
 
@@ -44,16 +46,11 @@ def failed_nodes(sky: Command, task_id: str) -> dict[int, dict[str, object]]:
     return nodes
 
 
-@pytest.mark.parametrize(
-    "image",
-    [pytest.param(PYTHON, marks=pytest.mark.practice_only), BUSYBOX],
-    ids=["python", "busybox"],
-)
 def test_barrier_missing_nodes_are_named_after_timeout(
-    sky: Command, kubectl: Command, image: str
+    sky: Command, kubectl: Command, cluster: Cluster
 ) -> None:
-    seconds = 8  # pods start within
-    script = f"name: lone\nnum_nodes: 5\nresources: {{image_id: '{image}'}}\nrun: echo never\n"
+    seconds = 3 if cluster.driver == "practice" else 8  # pods start within
+    script = f"name: lone\nnum_nodes: 5\nresources: {{image_id: '{BUSYBOX}'}}\nrun: echo never\n"
     script += f"envs: {{KUBECTL_SKY_BARRIER_TIMEOUT: '{seconds}'}}\n"
     without(sky, kubectl, script, "lonely01", 1, 3, 4)
     nodes = failed_nodes(sky, "lonely01")
@@ -170,12 +167,7 @@ def test_run_bashrc_and_conda_from_setup_are_loaded(sky: Command) -> None:
     ]
 
 
-without_bash = pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
-
-
-@without_bash
+@ON_REAL
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_script_for_bash_in_image_without_bash_fails_at_once(sky: Command, nodes: int) -> None:
     head = f"name: arrays\nnum_nodes: {nodes}\nresources: {{image_id: '{BUSYBOX}'}}\n"
@@ -184,7 +176,7 @@ def test_script_for_bash_in_image_without_bash_fails_at_once(sky: Command, nodes
     assert "the image has no bash, and run uses an array on line 1" in done.stdout + done.stderr
 
 
-@without_bash
+@ON_REAL
 def test_script_that_sh_of_image_can_run_runs_and_says_so(sky: Command) -> None:
     head = f"name: test\nresources: {{image_id: '{BUSYBOX}'}}\n"
     done = sky("submit", "-", stdin=f'{head}run: |\n  [[ "$NODE_RANK" == 0 ]] && echo head\n')

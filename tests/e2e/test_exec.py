@@ -45,6 +45,8 @@ def test_exec_passes_exit_code_and_streams(sky: Command, single: str) -> None:
     done = sky("exec", "serve", "echo", "a b", "$HOME")
     assert (done.returncode, done.stdout) == (0, "a b $HOME\n")
     assert sky("exec", single, "--", "nope").returncode == 127
+    done = sky("exec", single, "X='one  two'; echo \"$X $SKYPILOT_NODE_RANK\"; exit 3")
+    assert (done.returncode, done.stdout) == (3, "one  two 0\n"), "a line of shell"
 
     done = sky("exec", single, "-i", "--", "wc", "-c", stdin="x" * 300_000)
     assert (done.returncode, done.stdout.strip()) == (0, "300000")

@@ -87,7 +87,9 @@ def test_submit_file_mounts_are_written_to_target_paths(
 WORKING_DIR = "config: {kubernetes: {pod_config: {spec: {containers: [{workingDir: /usr}]}}}}\n"
 
 
-@pytest.mark.parametrize("setup", ["", "setup: basename $PWD\n"])
+@pytest.mark.parametrize(
+    "setup", [pytest.param("", marks=pytest.mark.practice_only), "setup: basename $PWD\n"]
+)
 def test_submit_without_files_starts_in_sky_workdir(sky: Command, setup: str) -> None:
     run = "run: 'basename $PWD; cd -'\n"
     done = sky("submit", "-", stdin=setup + run + WORKING_DIR)
@@ -96,7 +98,9 @@ def test_submit_without_files_starts_in_sky_workdir(sky: Command, setup: str) ->
     assert lines == ["sky_workdir"] * (2 if setup else 1) + ["/usr"]
 
 
-@pytest.mark.parametrize("setup", ["", "setup: pwd\n"])
+@pytest.mark.parametrize(
+    "setup", [pytest.param("", marks=pytest.mark.practice_only), "setup: pwd\n"]
+)
 def test_submit_start_directory_of_image_starts_there(sky: Command, setup: str) -> None:
     assert sky("config", "set", "start_directory", "image").returncode == 0
     done = sky("submit", "-", stdin=f"{setup}run: pwd\n{WORKING_DIR}")

@@ -11,7 +11,7 @@ from tests.cluster.target import Cluster
 from tests.e2e.command import Command
 
 SEED = "7"
-SECONDS = "100"  # of each run; what is left after the first cases goes to random ones
+SECONDS = "60"  # of each run; what is left after the first cases goes to random ones
 CONFIG = """
 [[operations]]  # what a task file or a size means is checked beyond the schema
 include-path-regex = "^/(tasks/submit|render|volumes/create|services/create|services/.*/update)$"

@@ -117,9 +117,8 @@ def test_gang_that_fits_starts_and_same_id_changes_nothing(
     assert group(kubectl, task_id)["metadata"]["resourceVersion"] == version
 
 
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
-def test_gang_off_starts_the_nodes_that_fit(sky: Command, kubectl: Command, backend: str) -> None:
-    task_id = submit(sky, FOUR, "--gang", "off", "--backend", backend)
+def test_gang_off_starts_the_nodes_that_fit(sky: Command, kubectl: Command) -> None:
+    task_id = submit(sky, FOUR, "--gang", "off")
     eventually(lambda: hosts(kubectl, task_id) == ["", "n1", "n2", "n3"])
 
 

@@ -80,6 +80,7 @@ def test_stacks_program_with_faulthandler_shows_its_frames(sky: Command) -> None
     assert sky.json("status", "frames01")["status"] == "running"  # the signal ended nothing
 
 
+@pytest.mark.practice_only
 def test_stacks_of_task_without_running_nodes_is_an_error(sky: Command) -> None:
     done = sky("submit", "-", "--id", "hangs002", stdin="run: 'true'")
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.cluster import images, policies
+from tests.cluster.marks import ON_REAL
 from tests.cluster.target import Cluster
 from tests.e2e.command import PROGRAM, ROOT, Command, InProcess
 from tests.e2e.support import pod_of
@@ -25,9 +26,7 @@ from tests.wheel import build
 
 pytestmark = [
     pytest.mark.timeout(400),  # the first one makes the image
-    pytest.mark.parametrize(
-        "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-    ),
+    ON_REAL,
 ]
 IMAGE = "kubectl-sky.test/sky:1"
 UPGRADE = "kubectl-sky.test/sky:2"

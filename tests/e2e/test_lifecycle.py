@@ -3,21 +3,7 @@
 import re
 import signal
 
-import pytest
-
 from tests.e2e.command import Command
-
-
-@pytest.mark.practice_only
-def test_submit_long_line_is_printed_unbroken(sky: Command) -> None:
-    script = """
-run: |
-  python3 -c 'print("x" * 200000)'
-  printf 'a\\rb\\n'
-"""
-    done = sky("submit", "-", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[1] == "x" * 200_000
 
 
 def test_submit_pending_node_prints_reason(sky: Command) -> None:

@@ -18,7 +18,9 @@ run: |
 CAUSE = "it ran longer than max_duration 5s"
 
 
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+@pytest.mark.parametrize(
+    "backend", [pytest.param("jobs", marks=pytest.mark.practice_only), "indexed"]
+)
 def test_max_duration_of_two_nodes_fails_task_in_the_words_of_the_user(
     sky: Command, backend: str
 ) -> None:

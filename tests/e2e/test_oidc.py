@@ -19,6 +19,7 @@ from playwright.sync_api import Page, expect
 from tests.cluster import programs
 from tests.cluster.components import AUTHENTICATION, trusting
 from tests.cluster.issuer import CLIENT, Issuer
+from tests.cluster.marks import ON_REAL
 from tests.cluster.rest_server import RestServer
 from tests.cluster.target import Cluster
 from tests.e2e.browser import isolated_browser
@@ -28,9 +29,7 @@ from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.builds("oauth2-proxy"),
-    pytest.mark.parametrize(
-        "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-    ),
+    ON_REAL,
 ]
 ALICE = "alice@example.com"
 

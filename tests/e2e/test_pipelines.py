@@ -22,7 +22,7 @@ def test_submit_after_other_task_runs_when_that_has_succeeded(sky: Command) -> N
     """A failed one cancels the task."""
     image = "resources: {cpus: 100m, memory: 64Mi, image_id: 'busybox:1.36'}\n"
     train = f"name: train\n{image}run: sleep $SECONDS_TO_SLEEP; exit $CODE\n"
-    env = ("--env", "SECONDS_TO_SLEEP=5", "--detach", "--id")
+    env = ("--env", "SECONDS_TO_SLEEP=3", "--detach", "--id")
     assert sky("submit", "-", *env, "train001", "--env", "CODE=0", stdin=train).returncode == 0
 
     after = f"name: eval\n{image}run: echo evaluated\n"

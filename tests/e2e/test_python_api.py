@@ -46,6 +46,7 @@ def test_notebook_cells_print_stored_outputs() -> None:
         NOTEBOOK.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("in_cluster")
 def test_snippets_of_page_run_in_nodes_and_with_await(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

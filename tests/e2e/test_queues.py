@@ -336,9 +336,8 @@ def test_submit_appwrapper_example_prints_expected_output(sky: Command) -> None:
     check_run(sky, "18-appwrapper")
 
 
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
-def test_timeline_has_the_time_in_the_queue(sky: Command, gold: str, backend: str) -> None:
-    flags = ("--queue", gold, "--detach", "--backend", backend)
+def test_timeline_has_the_time_in_the_queue(sky: Command, gold: str) -> None:
+    flags = ("--queue", gold, "--detach", "--backend", "indexed")
     first, second = (task.replace("100m", "130m") for task in (HOLDING, TASK))  # no room for a node
     assert sky("submit", "-", "--id", "first002", *flags, stdin=first).returncode == 0
     eventually(lambda: sky.json("status", "first002")["metadata"]["running_nodes"] == 3)

@@ -14,6 +14,7 @@ from server_tests.ray.source import GraphSource, serving
 from tests.cluster import cache
 from tests.cluster.controllers import KUBERAY, require
 from tests.cluster.images import RAY
+from tests.cluster.marks import ON_REAL
 from tests.cluster.process import defined, running
 from tests.cluster.target import Cluster
 from tests.e2e.command import ROOT, Command
@@ -235,9 +236,7 @@ def until_applied(operated: Operated, text: str) -> None:
     eventually(messages, _ROUND_SECONDS, operated.describe)
 
 
-@pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
+@ON_REAL
 def test_ray_graph_with_kuberay_classifies_edits_as_operator_applies_them(
     kuberay: None, operated: Operated, graph: dict[str, Any]
 ) -> None:

@@ -1,7 +1,6 @@
 """Retried nodes: status, logs and result."""
 
-import pytest
-
+from tests.cluster.marks import ON_REAL
 from tests.e2e.command import Command
 from tests.e2e.support import FAIL_ONCE, create_volume
 
@@ -32,9 +31,7 @@ def test_submit_retried_node_completes_and_counts_restart(sky: Command) -> None:
     assert "1 restart" in sky("list", "-o", "wide").stdout
 
 
-@pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
+@ON_REAL
 def test_submit_recover_on_exit_codes_restarts_only_on_listed_code(sky: Command) -> None:
     """Exit code 33 restarts the node although retries are 0; exit code 5 fails the task."""
     done = sky("submit", "-", "--id", "codes001", stdin=CODES % create_volume(sky, "marks-c"))

@@ -55,6 +55,7 @@ def test_submit_from_task_takes_flags_new_files_and_secrets(
     assert submitted(done) != task
 
 
+@pytest.mark.practice_only
 def test_submit_from_task_asks_for_secrets_on_a_terminal(sky: Command, task: str) -> None:
     code, screen = run_on_terminal(
         sky, "submit", "--from", task, types="typed-it\n", when="PASSWORD: "

@@ -206,6 +206,7 @@ def test_service_post_probe_and_secret_header_are_sent(sky: Command, kubectl: Co
     update_in_vain(sky, "401", service(sky, **fields), "--env", "WANTED=x")
 
 
+@pytest.mark.practice_only
 @pytest.mark.parametrize("kind", ["deployment", "service"])
 def test_service_foreign_object_of_the_same_name_is_untouched(
     sky: Command, kubectl: Command, kind: str

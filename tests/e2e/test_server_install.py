@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.marks import ON_REAL
 from tests.e2e.command import ROOT, Command
 
 DEPLOY = ROOT / "packages" / "server" / "deploy"
@@ -88,9 +89,7 @@ def test_kustomize_server_alone_in_namespace_of_overlay(kubectl: Command, deploy
     assert "kubectl-sky.svc" not in yaml.safe_dump(list(items.values()))
 
 
-@pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
+@ON_REAL
 def test_kustomize_example_is_accepted_as_restricted(
     kubectl: Command, deploy: Path, namespace: str
 ) -> None:

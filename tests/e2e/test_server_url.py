@@ -53,4 +53,5 @@ def test_task_through_the_server_is_the_same_task(sky: Command, through: Command
     ]
     assert statuses[0] == statuses[1]
     assert through("stop", "through1").returncode == 0
+    follower.communicate(timeout=60)  # it ends with its task
     assert "through1" not in sky("list").stdout

@@ -53,7 +53,11 @@ run: |
 STOP = "  ~/sky_templates/ray/stop_cluster\n  ~/sky_templates/ray/stop_cluster\n"
 
 
-@pytest.mark.parametrize("stop", ["", STOP], ids=["exit", "stop"])
+@pytest.mark.parametrize(
+    "stop",
+    [pytest.param("", marks=pytest.mark.practice_only), STOP],
+    ids=["exit", "stop"],
+)
 def test_ray_cluster_of_skypilot_has_all_nodes_until_the_head_ends(sky: Command, stop: str) -> None:
     text = RAY.replace("STANDIN", str(STANDINS / "ray.py")) + stop
     done = sky("submit", "-", stdin=text)

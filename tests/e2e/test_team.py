@@ -17,6 +17,7 @@ pytest.importorskip("playwright", reason="make test-all installs it")
 from playwright.sync_api import Page, expect
 
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
+from tests.cluster.marks import ON_REAL
 from tests.cluster.target import Cluster
 from tests.e2e import test_in_cluster
 from tests.e2e.browser import isolated_browser
@@ -25,9 +26,7 @@ from tests.e2e.test_dashboard import write_file
 
 pytestmark = [
     pytest.mark.timeout(400),  # it may make the image
-    pytest.mark.parametrize(
-        "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-    ),
+    ON_REAL,
 ]
 image = test_in_cluster.image
 PAGE = (ROOT / "docs" / "administrators.md").read_text()

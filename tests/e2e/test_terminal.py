@@ -14,19 +14,19 @@ TASK = "name: quick\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
 
 def test_submit_on_terminal_shows_what_it_waits_for(sky: Command) -> None:
     path = sky.write("quick.yaml", TASK)
-    arguments = ("submit", path, "--id", "line0001", "--wait-timeout", "8s")
+    arguments = ("submit", path, "--id", "line0001", "--wait-timeout", "5s")
     code, screen = run_on_terminal(sky, *arguments, columns=60)
     assert code == 1, screen
     assert "\x1b]2;quick: " in screen, "the title"
 
     screen = re.sub(r"\x1b\]2;.*?\x1b\\|\x1b\[2[23];2t", "", screen)
-    updates = [part for part in re.split(r"[\r\n]|\x1b\[K", screen) if " of 0:08" in part]
+    updates = [part for part in re.split(r"[\r\n]|\x1b\[K", screen) if " of 0:05" in part]
     assert len({part[-12:] for part in updates}) >= 3, "it ticks"
     assert all(len(part) < 60 and part.startswith("quick: ") for part in updates)
     assert any("pending: 1/1 cluster nodes" in part for part in updates)
     assert screen.count("practice cluster: images are not pulled; this machine's Python 3.") == 1
 
-    last = screen.rpartition(" of 0:08")[2]
+    last = screen.rpartition(" of 0:05")[2]
     red = "\x1b[31merror:\x1b[0m"
     message = f"{red} task line0001 did not start in time: 1/1 cluster nodes"
     assert last.startswith(f"\r\x1b[K{message}")
