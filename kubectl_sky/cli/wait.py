@@ -1,6 +1,7 @@
 """`kubectl sky wait`."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click

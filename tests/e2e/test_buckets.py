@@ -242,7 +242,7 @@ def test_task_stopped_before_files_are_written_back_says_how_many(
 ) -> None:
     slow = {"stringData": {"RCLONE_BWLIMIT": "50k"}}
     assert kubectl("patch", "secret", "aws-keys", "-p", json.dumps(slow)).returncode == 0
-    grace = "config: {kubernetes: {pod_config: {spec: {terminationGracePeriodSeconds: 10}}}}\n"
+    grace = "config: {kubernetes: {pod_config: {spec: {terminationGracePeriodSeconds: 20}}}}\n"
     script = grace + WRITE % "echo written; exec sleep 600"
     done = sky("submit", "-", "--id", "unsaved2", "--detach", stdin=script)
     assert done.returncode == 0, done.stderr

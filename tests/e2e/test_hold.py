@@ -74,9 +74,9 @@ def _terminated(kubectl: Command, task_id: str) -> dict[str, object]:
 
 
 def test_submit_failed_setup_is_held_for_its_time(sky: Command, kubectl: Command) -> None:
-    done = sky("submit", "-", "--id", "heldset1", "--hold", "6s", stdin=SETUP)
+    done = sky("submit", "-", "--id", "heldset1", "--hold", "15s", stdin=SETUP)
     assert done.returncode == 4, done.stderr
-    assert "setup failed (exit 3), held for 6s: kubectl sky exec heldset1 -it -- " in done.stdout
+    assert "setup failed (exit 3), held for 15s: kubectl sky exec heldset1 -it -- " in done.stdout
     assert eventually(lambda: _terminated(kubectl, "heldset1"))["exitCode"] == 3
     task = sky.json("status", "heldset1")
     assert (task["status"], task["metadata"]["detailed_status"]) == ("failed", "failed_setup")
