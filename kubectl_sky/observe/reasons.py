@@ -59,6 +59,7 @@ class Reason(Struct, frozen=True):
     phase: str = ""  # where the node failed
 
 
+_LOST = "its cluster node was lost"
 _REASONS = (
     Reason("", is_normal=True),
     Reason(NOT_SCHEDULED, is_normal=True),
@@ -77,6 +78,9 @@ _REASONS = (
     Reason(MEETS_NOBODY, is_told=True),
     Reason(POD_DELETED, yields=True),
     Reason(STOPPED, {"failed": DetailedStatus.STOPPED}),
+    Reason("DeletionByTaintManager", ended=_LOST),
+    Reason("DeletionByPodGC", ended=_LOST),
+    Reason("NodeShutdown", ended=_LOST),
     Reason("Error", ended=""),
     Reason("Failed", ended=""),
     Reason(

@@ -123,7 +123,7 @@ def test_task_without_recovery_fails_with_its_cluster_node(
 
     send.ui.then = fail
     api.after("patch jobs", lambda: api.finish(JOBS[0], 143))
-    with pytest.raises(TaskFailed, match="failed: node-1: DeletionByTaintManager"):
+    with pytest.raises(TaskFailed, match="failed: node-1: its cluster node was lost"):
         send(PLAIN, follow=True)
     assert exists(api), "it is the evidence"
     assert api.count(f"patch jobs {JOBS[0]}") == 1, "the other node is stopped"
