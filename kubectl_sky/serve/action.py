@@ -47,7 +47,10 @@ from kubectl_sky.workloads.service import Replicas, replicas_of
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
 _DONE = (ServiceState.READY, ServiceState.STOPPED)
-_RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CLUSTER}
+_RUNNERS: Mapping[Kind, Kind] = {
+    kinds.DEPLOYMENT: kinds.REPLICA_SET,
+    kinds.RAY_SERVICE: kinds.RAY_CLUSTER,
+}
 OPTIONAL = (kinds.HPA, kinds.INGRESS)  # kinds that some services have
 _NAMED = (*_RUNNERS, kinds.SERVICE, *OPTIONAL)  # kinds with the name of the service
 

@@ -1,1 +1,1 @@
-"""Words of all layers: names, errors, settings, and the shapes of JSON. They import no layer."""
+"""Words of all layers: names, errors, settings, and what is read of JSON. They import no layer."""

@@ -1,9 +1,16 @@
-"""Kubernetes kinds as values: API group, version, kind and plural."""
+"""Kubernetes kinds as values: API group, version, kind and plural, and the type of the answers."""
 
 from functools import partial
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from kubectl_sky.words import core_objects as core
+from kubectl_sky.words import objects, pod_objects, task_objects
+from kubectl_sky.words import scheduled_objects as scheduled
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Kind(Struct, frozen=True):
@@ -26,9 +33,17 @@ class Kind(Struct, frozen=True):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+class ReadKind(Kind, Generic[T_co], frozen=True, kw_only=True):
+    """A kind whose objects are read as values of a type; `shape` is that type."""
+
+    shape: type[T_co]
+
+
 _cluster_kind = partial(Kind, namespaced=False)
 
-APP_WRAPPER = Kind("workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappers")
+APP_WRAPPER = ReadKind(
+    "workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappers", shape=task_objects.AppWrapper
+)
 KUEUE_VERSIONS = ("v1beta2", "v1beta1")  # newest first; a cluster serves one or both
 _KUEUE = ("kueue.x-k8s.io", KUEUE_VERSIONS[0])
 GANG_VERSIONS = ("v1beta1", "v1alpha2")  # of Kubernetes 1.37 and 1.36
@@ -37,57 +52,117 @@ CLUSTER_ROLE = _cluster_kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "
 CLUSTER_ROLE_BINDING = _cluster_kind(
     "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"
 )
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+CONFIG_MAP = ReadKind("", "v1", "ConfigMap", "configmaps", shape=core.ConfigMap)
 CUSTOM_RESOURCE_DEFINITION = _cluster_kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
 )
-DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
-DEVICE_CLASS = _cluster_kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses")
-ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
-EVENT = Kind("", "v1", "Event", "events")
-GANG = Kind("scheduling.k8s.io", GANG_VERSIONS[0], "PodGroup", "podgroups")
-HPA = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-INGRESS = Kind("networking.k8s.io", "v1", "Ingress", "ingresses")
-JOB = Kind("batch", "v1", "Job", "jobs")
-LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
-LIMIT_RANGE = Kind("", "v1", "LimitRange", "limitranges")
-JOB_SET = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
-CLUSTER_QUEUE = _cluster_kind(*_KUEUE, "ClusterQueue", "clusterqueues")
-LOCAL_QUEUE = Kind(*_KUEUE, "LocalQueue", "localqueues")
-QUEUED_WORKLOAD = Kind(*_KUEUE, "Workload", "workloads")
-QUEUE_PRIORITY = _cluster_kind(*_KUEUE, "WorkloadPriorityClass", "workloadpriorityclasses")
-MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
-NAMESPACE = _cluster_kind("", "v1", "Namespace", "namespaces")
+DEPLOYMENT = ReadKind("apps", "v1", "Deployment", "deployments", shape=task_objects.Deployment)
+DEVICE_CLASS = ReadKind(
+    "resource.k8s.io",
+    "v1",
+    "DeviceClass",
+    "deviceclasses",
+    namespaced=False,
+    shape=scheduled.DeviceClass,
+)
+ENDPOINT_SLICE = ReadKind(
+    "discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", shape=core.EndpointSlice
+)
+EVENT = ReadKind("", "v1", "Event", "events", shape=core.Event)
+GANG = ReadKind(
+    "scheduling.k8s.io", GANG_VERSIONS[0], "PodGroup", "podgroups", shape=scheduled.Gang
+)
+HPA = ReadKind(
+    "autoscaling",
+    "v2",
+    "HorizontalPodAutoscaler",
+    "horizontalpodautoscalers",
+    shape=core.Scaler,
+)
+INGRESS = ReadKind("networking.k8s.io", "v1", "Ingress", "ingresses", shape=core.Ingress)
+JOB = ReadKind("batch", "v1", "Job", "jobs", shape=task_objects.Job)
+LEASE = ReadKind("coordination.k8s.io", "v1", "Lease", "leases", shape=core.Lease)
+LIMIT_RANGE = ReadKind("", "v1", "LimitRange", "limitranges", shape=core.LimitRange)
+JOB_SET = ReadKind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", shape=task_objects.JobSet)
+CLUSTER_QUEUE = ReadKind(
+    *_KUEUE, "ClusterQueue", "clusterqueues", namespaced=False, shape=scheduled.KueueQueue
+)
+LOCAL_QUEUE = ReadKind(*_KUEUE, "LocalQueue", "localqueues", shape=scheduled.KueueQueue)
+QUEUED_WORKLOAD = ReadKind(*_KUEUE, "Workload", "workloads", shape=scheduled.QueuedWorkload)
+QUEUE_PRIORITY = ReadKind(
+    *_KUEUE,
+    "WorkloadPriorityClass",
+    "workloadpriorityclasses",
+    namespaced=False,
+    shape=core.PriorityClass,
+)
+MPI_JOB = ReadKind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", shape=task_objects.MPIJob)
+NAMESPACE = ReadKind("", "v1", "Namespace", "namespaces", namespaced=False, shape=objects.Object)
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
-NODE = _cluster_kind("", "v1", "Node", "nodes")
-POD = Kind("", "v1", "Pod", "pods")
-POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
-POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
+NODE = ReadKind("", "v1", "Node", "nodes", namespaced=False, shape=core.Node)
+POD = ReadKind("", "v1", "Pod", "pods", shape=pod_objects.Pod)
+POD_GROUP = ReadKind(
+    "scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", shape=scheduled.PodGroup
+)
+POD_METRICS = ReadKind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods", shape=core.PodMetrics)
 POD_DISRUPTION_BUDGET = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-PRIORITY_CLASS = _cluster_kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
-PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
-RAY_SERVE_GRAPH = Kind("kubectl-sky.dev", "v1alpha1", "RayServeGraph", "rayservegraphs")
-RAY_CLUSTER = Kind("ray.io", "v1", "RayCluster", "rayclusters")
-RAY_SERVICE = Kind("ray.io", "v1", "RayService", "rayservices")
-REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
-RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
-RESOURCE_FLAVOR = _cluster_kind(*_KUEUE, "ResourceFlavor", "resourceflavors")
-RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
-RESOURCE_SLICE = _cluster_kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices")
+PRIORITY_CLASS = ReadKind(
+    "scheduling.k8s.io",
+    "v1",
+    "PriorityClass",
+    "priorityclasses",
+    namespaced=False,
+    shape=core.PriorityClass,
+)
+PVC = ReadKind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", shape=core.Pvc)
+RAY_SERVE_GRAPH = ReadKind(
+    "kubectl-sky.dev",
+    "v1alpha1",
+    "RayServeGraph",
+    "rayservegraphs",
+    shape=task_objects.RayServeGraph,
+)
+RAY_CLUSTER = ReadKind("ray.io", "v1", "RayCluster", "rayclusters", shape=task_objects.RayCluster)
+RAY_SERVICE = ReadKind("ray.io", "v1", "RayService", "rayservices", shape=task_objects.RayService)
+REPLICA_SET = ReadKind("apps", "v1", "ReplicaSet", "replicasets", shape=task_objects.ReplicaSet)
+RESOURCE_CLAIM = ReadKind(
+    "resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", shape=scheduled.ResourceClaim
+)
+RESOURCE_FLAVOR = ReadKind(
+    *_KUEUE, "ResourceFlavor", "resourceflavors", namespaced=False, shape=scheduled.ResourceFlavor
+)
+RESOURCE_QUOTA = ReadKind("", "v1", "ResourceQuota", "resourcequotas", shape=core.ResourceQuota)
+RESOURCE_SLICE = ReadKind(
+    "resource.k8s.io",
+    "v1",
+    "ResourceSlice",
+    "resourceslices",
+    namespaced=False,
+    shape=scheduled.ResourceSlice,
+)
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
-SECRET = Kind("", "v1", "Secret", "secrets")
+SECRET = ReadKind("", "v1", "Secret", "secrets", shape=core.Secret)
 SELF_SUBJECT_ACCESS_REVIEW = _cluster_kind(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews"
 )
 SELF_SUBJECT_REVIEW = _cluster_kind(
     "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews"
 )
-SERVICE = Kind("", "v1", "Service", "services")
+SERVICE = ReadKind("", "v1", "Service", "services", shape=core.Service)
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
-STORAGE_CLASS = _cluster_kind("storage.k8s.io", "v1", "StorageClass", "storageclasses")
-TOPOLOGY = _cluster_kind(*_KUEUE, "Topology", "topologies")
-VOLCANO_QUEUE = _cluster_kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues")
+STORAGE_CLASS = ReadKind(
+    "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, shape=objects.Object
+)
+TOPOLOGY = ReadKind(*_KUEUE, "Topology", "topologies", namespaced=False, shape=scheduled.Topology)
+VOLCANO_QUEUE = ReadKind(
+    "scheduling.volcano.sh",
+    "v1beta1",
+    "Queue",
+    "queues",
+    namespaced=False,
+    shape=scheduled.VolcanoQueue,
+)
 
 _BY_NAME = {
     (kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)

@@ -18,6 +18,7 @@ from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import Ingress
 from kubectl_sky.words import assets, bounded, kinds, names
 from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.workload import Object, PhaseDetails, Workload, node_index, waiting
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Service(Workload):
     """A rank is the number of a replica, as `serve status` counts them."""
 
     name = "service"
-    kind = kinds.DEPLOYMENT
+    kind: Kind = kinds.DEPLOYMENT
     template = "deployment.yaml.j2"
     rank0_selector: Mapping[str, str] = MappingProxyType({})  # the Service leads to all replicas
     selectable = False

@@ -1,0 +1,273 @@
+"""Define what is read of pods, and of the pod templates of other objects."""
+
+from msgspec import field
+
+from kubectl_sky.words.objects import NO_OBJECT, Condition, MaybeTime, Object, Part, Texts
+
+Quantities = dict[str, str | int | float]  # a template may have numbers
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class Resources(Part, frozen=True, kw_only=True):
+    """The requests and limits of a container or pod: quantities by resource."""
+
+    limits: Quantities | None = None
+    requests: Quantities | None = None
+
+
+class Container(Part, frozen=True, kw_only=True):
+    """A container of a pod template."""
+
+    name: str = ""
+    image: str = ""
+    resources: Resources | None = None
+
+
+class Probe(Part, frozen=True, kw_only=True):
+    """How long a probe may fail."""
+
+    failure_threshold: int = 3
+    period_seconds: int = 10
+
+
+class VolumeMount(Part, frozen=True, kw_only=True):
+    """Where a container has a volume."""
+
+    mount_path: str
+    name: str
+    sub_path: str = ""
+
+
+class PodContainer(Container, frozen=True, kw_only=True):
+    """A container of a pod."""
+
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
+    volume_mounts: tuple[VolumeMount, ...] = ()
+
+
+class InitContainer(Container, frozen=True, kw_only=True):
+    """An init container; a native sidecar has the restart policy Always."""
+
+    restart_policy: str = ""
+
+
+class NodeRule(Part, frozen=True, kw_only=True):
+    """A rule for labels or fields of cluster nodes."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class NodeTerm(Part, frozen=True, kw_only=True):
+    """Rules that a cluster node has to meet."""
+
+    match_expressions: tuple[NodeRule, ...] | None = None
+    match_fields: tuple[NodeRule, ...] | None = None
+
+
+class NodeSelector(Part, frozen=True, kw_only=True):
+    """Terms, of which a cluster node has to meet one."""
+
+    node_selector_terms: tuple[NodeTerm, ...] | None = None
+
+
+class NodeAffinity(Part, frozen=True, kw_only=True):
+    """The cluster nodes that a pod requires."""
+
+    required: NodeSelector | None = field(default=None, name=_REQUIRED)
+
+
+class PodTerm(Part, frozen=True, kw_only=True):
+    """Which pods a pod runs beside; a selector of namespaces may be empty."""
+
+    namespace_selector: dict[str, object] | None = None
+    namespaces: tuple[str, ...] | None = None
+
+
+class WeightedPodTerm(Part, frozen=True, kw_only=True):
+    """A preferred term."""
+
+    pod_affinity_term: PodTerm = PodTerm()
+
+
+class PodAffinity(Part, frozen=True, kw_only=True):
+    """The pods that a pod runs beside, or not beside."""
+
+    preferred: tuple[WeightedPodTerm, ...] | None = field(default=None, name=_PREFERRED)
+    required: tuple[PodTerm, ...] | None = field(default=None, name=_REQUIRED)
+
+
+class Affinity(Part, frozen=True, kw_only=True):
+    """Where a pod may run."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TemplateSpec(Part, frozen=True, kw_only=True):
+    """What the pods of a template request."""
+
+    affinity: Affinity | None = None
+    containers: tuple[Container, ...] = ()
+    node_selector: Texts | None = None
+
+    @property
+    def node_terms(self) -> tuple[NodeTerm, ...]:
+        """The required terms, of which a cluster node has to meet one; empty for any."""
+        affinity = self.affinity and self.affinity.node_affinity
+        selector = affinity and affinity.required
+        return (selector and selector.node_selector_terms) or ()
+
+
+class PodTemplate(Part, frozen=True, kw_only=True):
+    """A pod template."""
+
+    spec: TemplateSpec = TemplateSpec()
+
+
+class ClaimReference(Part, frozen=True, kw_only=True):
+    """A ResourceClaim that a pod names."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class SchedulingGroup(Part, frozen=True, kw_only=True):
+    """The PodGroup of Kubernetes that a pod names."""
+
+    pod_group_name: str = ""
+
+
+class Toleration(Part, frozen=True, kw_only=True):
+    """A toleration; without a key or an effect, it tolerates all."""
+
+    effect: str = ""
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+
+
+class PvcSource(Part, frozen=True, kw_only=True):
+    """The PVC of a volume."""
+
+    claim_name: str
+
+
+class Volume(Part, frozen=True, kw_only=True):
+    """A volume of a pod."""
+
+    name: str = ""
+    persistent_volume_claim: PvcSource | None = None
+
+    @property
+    def claim(self) -> str:
+        """The name of its PVC; empty for another volume."""
+        return self.persistent_volume_claim.claim_name if self.persistent_volume_claim else ""
+
+
+class PodSpec(TemplateSpec, frozen=True, kw_only=True):
+    """What a pod runs, and where."""
+
+    active_deadline_seconds: int | None = None
+    containers: tuple[PodContainer, ...] = ()
+    init_containers: tuple[InitContainer, ...] = ()
+    node_name: str = ""
+    priority_class_name: str = ""
+    resource_claims: tuple[ClaimReference, ...] | None = None
+    resources: Resources | None = None
+    restart_policy: str = ""
+    scheduler_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    volumes: tuple[Volume, ...] = ()
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The names of the PVCs that it mounts."""
+        return tuple(volume.claim for volume in self.volumes if volume.claim)
+
+
+class Running(Part, frozen=True, kw_only=True):
+    """The state of a container that runs."""
+
+    started_at: MaybeTime = None
+
+
+class Terminated(Part, frozen=True, kw_only=True):
+    """How a container ended."""
+
+    exit_code: int | None = None
+    finished_at: MaybeTime = None
+    message: str = ""
+    reason: str = ""
+    started_at: MaybeTime = None
+
+
+class Waiting(Part, frozen=True, kw_only=True):
+    """Why a container does not run."""
+
+    message: str = ""
+    reason: str = ""
+
+
+class ContainerState(Part, frozen=True, kw_only=True):
+    """The state of a container: one of these, or none."""
+
+    running: Running | None = None
+    terminated: Terminated | None = None
+    waiting: Waiting | None = None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.terminated.exit_code if self.terminated else None
+
+
+class ContainerStatus(Part, frozen=True, kw_only=True):
+    """A container, as the kubelet reports it."""
+
+    image: str = ""
+    last_state: ContainerState = ContainerState()
+    name: str
+    ready: bool = True
+    restart_count: int = 0
+    started: bool | None = None
+    state: ContainerState = ContainerState()
+
+
+NO_CONTAINER = ContainerStatus(name="")  # before the kubelet reports one
+
+
+class PodStatus(Part, frozen=True, kw_only=True):
+    """A pod, as the kubelet and the controllers report it."""
+
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    host_ip: str = field(default="", name="hostIP")
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    message: str = ""
+    phase: str = ""
+    pod_ip: str = field(default="", name="podIP")
+    reason: str = ""
+    start_time: MaybeTime = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+
+class Pod(Object, frozen=True, kw_only=True):
+    """A pod."""
+
+    api_version: str = "v1"
+    kind: str = "Pod"
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+NO_POD = Pod(metadata=NO_OBJECT.metadata)

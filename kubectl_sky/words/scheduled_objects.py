@@ -1,0 +1,302 @@
+"""Define what is read of the objects of schedulers: Kueue, Volcano, PodGroups and DRA devices."""
+
+from typing import Any
+
+from kubectl_sky.words.objects import Amount, Condition, Conditions, LooseCondition, Object, Part
+
+
+class FlavorResource(Part, frozen=True, kw_only=True):
+    """A resource of a flavor in a queue: its quota, or what is reserved."""
+
+    name: str
+    borrowing_limit: Amount = ""
+    nominal_quota: Amount = ""
+    total: Amount = "0"
+
+
+class QueueFlavor(Part, frozen=True, kw_only=True):
+    """A flavor in a queue."""
+
+    name: str
+    resources: tuple[FlavorResource, ...] | None = None
+
+
+class ResourceGroup(Part, frozen=True, kw_only=True):
+    """Flavors of a ClusterQueue that share resources."""
+
+    flavors: tuple[QueueFlavor, ...] | None = None
+
+
+class QueueSpec(Part, frozen=True, kw_only=True):
+    """What a queue of Kueue may use."""
+
+    cluster_queue: str = ""
+    cohort: str = ""  # of v1beta1
+    cohort_name: str = ""
+    queueing_strategy: str = ""
+    resource_groups: tuple[ResourceGroup, ...] | None = None
+
+
+class QueueStatus(Part, frozen=True, kw_only=True):
+    """What a queue of Kueue uses, and how many Workloads wait."""
+
+    admitted_workloads: int = 0
+    conditions: tuple[Condition, ...] = ()
+    flavors_reservation: tuple[QueueFlavor, ...] | None = None
+    pending_workloads: int = 0
+
+
+class KueueQueue(Object, frozen=True, kw_only=True):
+    """A LocalQueue or ClusterQueue."""
+
+    spec: QueueSpec = QueueSpec()
+    status: QueueStatus = QueueStatus()
+
+
+class FlavorSpec(Part, frozen=True, kw_only=True):
+    """The topology of a ResourceFlavor."""
+
+    topology_name: str = ""
+
+
+class ResourceFlavor(Object, frozen=True, kw_only=True):
+    """A ResourceFlavor of Kueue."""
+
+    spec: FlavorSpec = FlavorSpec()
+
+
+class TopologyLevel(Part, frozen=True, kw_only=True):
+    """A level of a topology: a label of cluster nodes."""
+
+    node_label: str
+
+
+class TopologySpec(Part, frozen=True, kw_only=True):
+    """The levels of a topology, the widest first."""
+
+    levels: tuple[TopologyLevel, ...] = ()
+
+
+class Topology(Object, frozen=True, kw_only=True):
+    """A Topology of Kueue."""
+
+    spec: TopologySpec = TopologySpec()
+
+
+class QueuedSpec(Part, frozen=True, kw_only=True):
+    """The queue of a Workload and its priority there."""
+
+    active: bool | None = None
+    priority: int | None = None
+    queue_name: str = ""
+
+
+class QueuedStatus(Conditions, frozen=True, kw_only=True):
+    """The state of a Workload in its queue."""
+
+    cluster_name: str | None = None
+
+
+class QueuedWorkload(Object, frozen=True, kw_only=True):
+    """A Workload of Kueue."""
+
+    spec: QueuedSpec = QueuedSpec()
+    status: QueuedStatus = QueuedStatus()
+
+
+class VolcanoQueueSpec(Part, frozen=True, kw_only=True):
+    """What a queue of Volcano may use; without a capability, all that its parent has."""
+
+    capability: dict[str, Any] | None = None
+    parent: str | None = None
+
+
+class VolcanoQueueStatus(Part, frozen=True, kw_only=True):
+    """The state of a queue of Volcano."""
+
+    state: str = ""
+
+
+class VolcanoQueue(Object, frozen=True, kw_only=True):
+    """A Queue of Volcano."""
+
+    spec: VolcanoQueueSpec | None = None
+    status: VolcanoQueueStatus = VolcanoQueueStatus()
+
+
+class PodGroupSpec(Part, frozen=True, kw_only=True):
+    """The queue and priority of a PodGroup."""
+
+    priority_class_name: str = ""
+    queue: str = ""
+
+
+class PodGroupStatus(Part, frozen=True, kw_only=True):
+    """The state of a PodGroup; users may write it."""
+
+    conditions: tuple[LooseCondition, ...] = ()
+    phase: str = ""
+
+
+class PodGroup(Object, frozen=True, kw_only=True):
+    """A PodGroup of Volcano."""
+
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class GangPolicy(Part, frozen=True, kw_only=True):
+    """How many pods start together."""
+
+    min_count: int = 0
+
+
+class SchedulingPolicy(Part, frozen=True, kw_only=True):
+    """Whether the pods of a PodGroup start together."""
+
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(Part, frozen=True, kw_only=True):
+    """A label of cluster nodes of which all pods need the same value."""
+
+    key: str = ""
+
+
+class SchedulingConstraints(Part, frozen=True, kw_only=True):
+    """Where the pods of a PodGroup may run."""
+
+    topology: tuple[TopologyConstraint, ...] | None = None
+
+
+class GangSpec(Part, frozen=True, kw_only=True):
+    """How the pods of a PodGroup are scheduled."""
+
+    scheduling_constraints: SchedulingConstraints | None = None
+    scheduling_policy: SchedulingPolicy | None = None
+
+
+class Gang(Object, frozen=True, kw_only=True):
+    """A PodGroup of Kubernetes."""
+
+    spec: GangSpec = GangSpec()
+
+
+class CelSelector(Part, frozen=True, kw_only=True):
+    """An expression of CEL."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Part, frozen=True, kw_only=True):
+    """A selector of devices."""
+
+    cel: CelSelector | None = None
+
+
+class DeviceClassSpec(Part, frozen=True, kw_only=True):
+    """The devices of a DeviceClass."""
+
+    extended_resource_name: str | None = None
+    selectors: tuple[DeviceSelector, ...] | None = None
+
+
+class DeviceClass(Object, frozen=True, kw_only=True):
+    """A DeviceClass."""
+
+    spec: DeviceClassSpec
+
+
+class SliceDevice(Part, frozen=True, kw_only=True):
+    """A device that a driver publishes; each attribute has its value by a type."""
+
+    attributes: dict[str, dict[str, Any]] | None = None
+    name: str
+    node_name: str | None = None
+
+
+class DevicePool(Part, frozen=True, kw_only=True):
+    """The pool of a ResourceSlice: only slices of its newest generation count."""
+
+    generation: int
+    name: str
+
+
+class ResourceSliceSpec(Part, frozen=True, kw_only=True):
+    """The devices of a driver on a cluster node."""
+
+    devices: tuple[SliceDevice, ...] | None = None
+    driver: str
+    node_name: str | None = None
+    pool: DevicePool
+
+
+class ResourceSlice(Object, frozen=True, kw_only=True):
+    """A ResourceSlice."""
+
+    spec: ResourceSliceSpec
+
+
+class DeviceKey(Part, frozen=True, kw_only=True):
+    """An allocated device."""
+
+    device: str
+    driver: str
+    pool: str
+
+
+class AllocatedDevices(Part, frozen=True, kw_only=True):
+    """The devices of an allocation."""
+
+    results: tuple[DeviceKey, ...] | None = None
+
+
+class Allocation(Part, frozen=True, kw_only=True):
+    """What a ResourceClaim has."""
+
+    devices: AllocatedDevices = AllocatedDevices()
+
+
+class ClaimUser(Part, frozen=True, kw_only=True):
+    """A pod that a ResourceClaim is reserved for."""
+
+    name: str = ""
+
+
+class ExactRequest(Part, frozen=True, kw_only=True):
+    """A request of devices of one class."""
+
+    count: int | None = None
+    device_class_name: str = "?"
+
+
+class DeviceRequest(Part, frozen=True, kw_only=True):
+    """A request of a ResourceClaim."""
+
+    exactly: ExactRequest | None = None
+
+
+class DeviceRequests(Part, frozen=True, kw_only=True):
+    """The requests of a ResourceClaim."""
+
+    requests: tuple[DeviceRequest, ...] | None = None
+
+
+class ResourceClaimSpec(Part, frozen=True, kw_only=True):
+    """What a ResourceClaim requests."""
+
+    devices: DeviceRequests = DeviceRequests()
+
+
+class ResourceClaimStatus(Part, frozen=True, kw_only=True):
+    """What a ResourceClaim has, and for which pods."""
+
+    allocation: Allocation | None = None
+    reserved_for: tuple[ClaimUser, ...] | None = None
+
+
+class ResourceClaim(Object, frozen=True, kw_only=True):
+    """A ResourceClaim."""
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
