@@ -52,19 +52,19 @@ def test_object_name_of_default_name_has_id_once() -> None:
     assert names.node_object("task-abc12345", "abc12345", 1, 2) == "task-abc12345-node-1"
 
 
-def metadata(label: str, original: str | None) -> dict[str, object]:
+def metadata(label: str, original: str | None) -> tuple[dict[str, str], dict[str, str]]:
     annotations = {"kubectl-sky/user": original} if original else {}
-    return {"labels": {"username": label}, "annotations": annotations}
+    return {"username": label}, annotations
 
 
 def test_owns_users_with_same_label_are_distinguished() -> None:
     alike = User("a@b")
-    assert alike.owns(metadata("a-b", "a@b"))
-    assert not alike.owns(metadata("a-b", "a-b"))
-    assert not alike.owns(metadata("a-b", None)), "without an annotation, the label is the name"
-    assert User("a-b").owns(metadata("a-b", None))
-    assert not alike.owns(metadata("c", None))
-    assert not alike.owns({})
+    assert alike.owns(*metadata("a-b", "a@b"))
+    assert not alike.owns(*metadata("a-b", "a-b"))
+    assert not alike.owns(*metadata("a-b", None)), "without an annotation, the label is the name"
+    assert User("a-b").owns(*metadata("a-b", None))
+    assert not alike.owns(*metadata("c", None))
+    assert not alike.owns({}, {})
 
 
 def test_selector_joins_labels() -> None:

@@ -78,7 +78,7 @@ def _queues(request: Request) -> Iterator[Candidate]:
 
 def _namespaces(request: Request) -> Iterator[Candidate]:
     for namespace in objects.list_all(request.session(), kinds.NAMESPACE):
-        yield namespace["metadata"]["name"], ""
+        yield namespace.metadata.name, ""
 
 
 def _contexts(request: Request) -> Iterator[Candidate]:

@@ -1,11 +1,15 @@
 """`queues`: list the LocalQueues of a namespace, as far as the user can see."""
 
+from typing import TypeVar
+
 from kubectl_sky.cluster import access
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated, UnknownName
 from kubectl_sky.observe.queues import Queue, queues
 from kubectl_sky.words import kinds
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import ReadKind
+
+T = TypeVar("T")
 
 
 def list_queues(session: Session) -> list[Queue]:
@@ -22,7 +26,7 @@ def list_queues(session: Session) -> list[Queue]:
         ) from None
     cluster_queues = _list_if_allowed(session, kinds.CLUSTER_QUEUE)
     workloads = _list_if_allowed(session, kinds.QUEUED_WORKLOAD, namespace)
-    by_name = {item["metadata"]["name"]: item for item in cluster_queues}
+    by_name = {item.metadata.name: item for item in cluster_queues}
     return queues(local, by_name, workloads, session.now())
 
 
@@ -35,7 +39,7 @@ def get_queue(session: Session, name: str) -> Queue:
     return queues_by_name[name]
 
 
-def _list_if_allowed(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
+def _list_if_allowed(session: Session, kind: ReadKind[T], namespace: str | None = None) -> list[T]:
     """List a kind; empty if it is forbidden or not served."""
     try:
         return access.list_kueue(session, kind, namespace)

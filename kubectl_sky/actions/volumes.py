@@ -36,8 +36,11 @@ from kubectl_sky.tasks import deletion
 from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import MIN_PREFIX, Scope
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.core_objects import Pvc
+from kubectl_sky.words.decoding import convert, read_manifest
 from kubectl_sky.words.facts import ExistingPvc
 from kubectl_sky.words.owners import User
+from kubectl_sky.words.pod_objects import Pod
 
 _UNCHANGED = "unchanged"
 _CHANGEABLE = ("spec.resources", "metadata.labels")  # fields that can change in an existing PVC
@@ -97,7 +100,7 @@ def created(
         raise
 
 
-def _describe_created(session: Session, manifest: Json) -> Json:
+def _describe_created(session: Session, manifest: Json) -> Pvc:
     """Create a PVC; if the answer is lost, its random id shows whether it was created."""
 
     def refuse_other(manifest: Json, live: Json) -> None:
@@ -108,7 +111,8 @@ def _describe_created(session: Session, manifest: Json) -> Json:
                 "choose another name, or delete it first",
             )
 
-    return objects.create_or_accept(session, manifest, refuse_other).body
+    created = objects.create_or_accept(session, manifest, refuse_other).body
+    return convert(created, Pvc)
 
 
 def _refuse_terminating(volume: VolumeStatus) -> None:
@@ -133,7 +137,8 @@ def apply(
 
     Raises UserError for fields that cannot change in an existing volume.
     """
-    claims = objects.list_all(session, kinds.PVC, session.namespace)
+    existing = objects.list_manifests(session, kinds.PVC, session.namespace)
+    claims = [convert(item, Pvc) for item in existing]
     if volume_file.storage is None:
         match = volumes.known(claims, user).get(volume_file.name)
         if not match:
@@ -141,13 +146,13 @@ def apply(
                 f'PVC "{volume_file.name}" not found in namespace "{session.namespace}"',
                 "remove use_existing to create it",
             )
-        pvc = next(pvc for pvc in claims if pvc["metadata"]["name"] == match.name)
+        pvc = next(pvc for pvc in claims if pvc.metadata.name == match.name)
         return AppliedVolume(volumes.volume(pvc), _UNCHANGED)
 
     matches = [
         pvc
         for pvc in Scope(session.namespace, user).filter_owned(claims)
-        if pvc["metadata"].get("labels", {}).get(names.VOLUME) == "true"
+        if pvc.metadata.labels.get(names.VOLUME) == "true"
         and volumes.volume(pvc).name == volume_file.name
     ]
 
@@ -155,24 +160,28 @@ def apply(
         planned = new_pvc(user, session.namespace, volume_file.name, volume_id, volume_file.storage)
         manifest = manifests.pvc(planned).object
         if dry_run == "server":
-            live = objects.create(session, manifest, dry_run=True)
+            live = convert(objects.create(session, manifest, dry_run=True), Pvc)
+        elif dry_run == "client":
+            live = read_manifest(manifest, Pvc)
         else:
-            live = manifest if dry_run == "client" else _describe_created(session, manifest)
+            live = _describe_created(session, manifest)
         return AppliedVolume(volumes.volume(live), "created")
 
     pods = _pods_if_terminating(session, session.namespace, matches)
     _refuse_terminating(volumes.volume(matches[0], pods))
-    return _update(session, user, volume_file, matches[0], dry_run)
+    name = matches[0].metadata.name
+    manifest = next(item for item in existing if item["metadata"]["name"] == name)
+    return _update(session, user, volume_file, manifest, dry_run)
 
 
 def _update(
     session: Session, user: User, volume_file: VolumeFile, live: Json, dry_run: str
 ) -> AppliedVolume:
     assert volume_file.storage
-    metadata = live["metadata"]
-    volume_id = metadata["labels"][names.VOLUME_ID]
-    planned = new_pvc(user, metadata["namespace"], volume_file.name, volume_id, volume_file.storage)
-    manifest = manifests.pvc(replace(planned, name=metadata["name"])).object
+    metadata = convert(live, Pvc).metadata
+    volume_id = metadata.labels[names.VOLUME_ID]
+    planned = new_pvc(user, metadata.namespace, volume_file.name, volume_id, volume_file.storage)
+    manifest = manifests.pvc(replace(planned, name=metadata.name)).object
 
     changes = differences(manifest, live)
     refused = [
@@ -186,10 +195,10 @@ def _update(
         )
 
     if not changes:
-        return AppliedVolume(volumes.volume(live), _UNCHANGED)
+        return AppliedVolume(volumes.volume(convert(live, Pvc)), _UNCHANGED)
     if dry_run != "client":
         live = objects.apply(session, manifest, dry_run=dry_run == "server")
-    return AppliedVolume(volumes.volume(live), "configured")
+    return AppliedVolume(volumes.volume(convert(live, Pvc)), "configured")
 
 
 def _shrinks(change: Difference) -> bool:
@@ -206,8 +215,8 @@ def list_volumes(session: Session, scope: Scope) -> list[VolumeStatus]:
 
 
 def _pods_if_terminating(
-    session: Session, namespace: str | None, claims: Iterable[Json]
-) -> list[Json]:
+    session: Session, namespace: str | None, claims: Iterable[Pvc]
+) -> list[Pod]:
     """Return the pods that a PVC which is being deleted may wait for; none if none is."""
     if any(map(is_terminating, claims)):
         with suppress(Forbidden):
@@ -254,7 +263,7 @@ def check_unused(session: Session, volume: VolumeStatus, force: str) -> None:
     pods = objects.list_all(session, kinds.POD, volume.namespace)
     if volumes.users_of(volume.claim, pods):
         jobs = objects.list_all(session, kinds.JOB, volume.namespace)
-        current = {job["metadata"]["uid"] for job in jobs if not is_terminating(job)}
+        current = {job.metadata.uid for job in jobs if not is_terminating(job)}
         pods = [pod for pod in pods if not _is_stopped(pod, current)]
     if users := volumes.users_of(volume.claim, pods):
         raise InUse(
@@ -263,10 +272,10 @@ def check_unused(session: Session, volume: VolumeStatus, force: str) -> None:
         )
 
 
-def _is_stopped(pod: Json, jobs: Collection[str]) -> bool:
+def _is_stopped(pod: Pod, jobs: Collection[str]) -> bool:
     """Return whether a pod is being deleted, or will be since its Job is."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    orphaned = any(owner["kind"] == "Job" and owner["uid"] not in jobs for owner in owners)
+    owners = pod.metadata.owner_references
+    orphaned = any(owner.kind == "Job" and owner.uid not in jobs for owner in owners)
     return orphaned or is_terminating(pod)
 
 
@@ -282,14 +291,14 @@ def wait_until_gone(
     """Wait until the PVC of a deleted volume is gone, or return what it waits for."""
     title = f"volume/{volume.id} ({volume.name})"
 
-    def read(pods: Sequence[Json] = ()) -> list[Remainder]:
+    def read(pods: Sequence[Pod] = ()) -> list[Remainder]:
         # Users may list PVCs, and not get one.
         fields = f"metadata.name={volume.claim}"
         claims = objects.list_all(session, kinds.PVC, volume.namespace, field_selector=fields)
         return [
             Remainder(volume.id, title, [volumes.hold_of_pvc(claim, pods)])
             for claim in claims
-            if claim["metadata"]["uid"] == volume.uid
+            if claim.metadata.uid == volume.uid
         ]
 
     if not deletion.poll(read, seconds):

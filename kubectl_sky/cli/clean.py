@@ -33,9 +33,9 @@ def clean(
             " submit may need them; --older-than 0s includes them, and finished tasks"
         )
     for _, item in orphans:
-        metadata = item["metadata"]
-        elapsed = age.since(metadata["creationTimestamp"], leftovers.now)
-        output.out(f"{item['kind']}/{metadata['name']} in {metadata['namespace']}, {elapsed} old")
+        metadata = item.metadata
+        elapsed = age.since(metadata.creation_timestamp, leftovers.now)
+        output.out(f"{item.kind.kind}/{metadata.name} in {metadata.namespace}, {elapsed} old")
     for task in finished:
         elapsed = age.since(task.updated_at, leftovers.now)
         output.out(f"task/{task.id} ({task.name}) {task.state} {elapsed} ago")

@@ -237,7 +237,7 @@ def down(
     user = identity.user(session, cluster.user)
     if everything:
         items = action.find_all(session, session.namespace, user) + action.leftovers(session, user)
-        services = {item["metadata"]["name"] for item in items}
+        services = {item.metadata.name for item in items}
         if services and not flags["yes"]:
             options.confirm(f"Delete {output.count(len(services), 'service')}?")
     else:

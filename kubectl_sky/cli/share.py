@@ -91,9 +91,9 @@ def _list_secrets(session: "Session", task: "TaskStatus") -> list[tuple[str, str
     selector = names.selector({names.TASK_ID: task.id})
     values = []
     try:
-        workloads = find.list_workloads(session, task.namespace, selector, find.whole)
+        workloads = find.list_workload_manifests(session, task.namespace, selector)
         for name in references.list_secrets(workloads):
-            data = objects.get(session, kinds.SECRET, name, task.namespace).get("data") or {}
+            data = objects.get(session, kinds.SECRET, name, task.namespace).data or {}
             texts = (base64.b64decode(text).decode(errors="replace") for text in data.values())
             values += [("values of Secrets", text) for text in texts]
     except (ClusterError, ValueError):

@@ -1,14 +1,19 @@
 """Discover which APIs the cluster serves and what the user may do."""
 
 from contextlib import suppress
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import objects, shapes
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated, UserError, did_you_mean
 from kubectl_sky.words import kinds
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.answers import AccessReview, ApiGroup, ApiGroups, ApiResources
+from kubectl_sky.words.kinds import Kind, ReadKind
+from kubectl_sky.words.scheduled_objects import Gang
+
+T = TypeVar("T")
 
 
 def check_namespace(session: Session, namespace: str, name: str) -> None:
@@ -20,8 +25,8 @@ def check_namespace(session: Session, namespace: str, name: str) -> None:
         if not objects.exists(session, kinds.NAMESPACE, namespace):
             similar = ""
             with suppress(Forbidden):
-                items = objects.list_all(session, kinds.NAMESPACE, shape=shapes.METADATA_ONLY)
-                listed = (item["metadata"]["name"] for item in items)
+                items = objects.list_metadata(session, kinds.NAMESPACE)
+                listed = (item.metadata.name for item in items)
                 similar = did_you_mean(namespace, listed)
             raise UserError(
                 f'namespace "{namespace}" not found',
@@ -35,12 +40,12 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
 
     Raises ClusterError.
     """
-    body = session.send("GET", "/apis", shape=shapes.API_GROUPS).body
-    return {group["name"]: _versions(group) for group in body["groups"]}
+    answer = session.send("GET", "/apis", shape=ApiGroups).body
+    return {group.name: _versions(group) for group in answer.groups}
 
 
-def _versions(group: Json) -> tuple[str, ...]:
-    return tuple(version["version"] for version in group["versions"])
+def _versions(group: ApiGroup) -> tuple[str, ...]:
+    return tuple(version.version for version in group.versions)
 
 
 def may_serve(session: Session, kind: Kind) -> bool:
@@ -54,7 +59,7 @@ def may_serve(session: Session, kind: Kind) -> bool:
         return True
 
 
-def find_gang(session: Session) -> Kind | None:
+def find_gang(session: Session) -> ReadKind[Gang] | None:
     """Return the PodGroup of Kubernetes in the newest version that both sides support.
 
     None if it is not served, or if discovery is forbidden.
@@ -71,15 +76,15 @@ def serves(session: Session, kind: Kind) -> bool:
     """Check by discovery whether the cluster serves a kind. Raises ClusterError."""
     try:
         path = f"/apis/{kind.group}/{kind.version}"
-        answer = session.send("GET", path, shape=shapes.API_RESOURCES).body
+        answer = session.send("GET", path, shape=ApiResources).body
     except NotServed:
         return False
-    return any(resource["name"] == kind.plural for resource in answer["resources"] or ())
+    return any(resource.name == kind.plural for resource in answer.resources or ())
 
 
 def other_versions(session: Session, kind: Kind) -> tuple[str, ...]:
     try:
-        answer = session.send("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP).body
+        answer = session.send("GET", f"/apis/{kind.group}", shape=ApiGroup).body
     except NotServed:
         return ()
     candidates = (replace(kind, version=version) for version in _versions(answer))
@@ -113,11 +118,11 @@ def may(
         "spec": {"resourceAttributes": attributes},
     }
 
-    answer = session.send("POST", objects.path(review), body=body, shape=shapes.ACCESS_REVIEW).body
-    return bool(answer["status"]["allowed"])
+    answer = session.send("POST", objects.path(review), body=body, shape=AccessReview).body
+    return answer.status.allowed
 
 
-def list_kueue(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
+def list_kueue(session: Session, kind: ReadKind[T], namespace: str | None = None) -> list[T]:
     """Return all objects of a Kueue kind.
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
@@ -125,12 +130,12 @@ def list_kueue(session: Session, kind: Kind, namespace: str | None = None) -> li
     return objects.list_all(session, find_kueue(session, kind), namespace)
 
 
-def find_kueue(session: Session, kind: Kind) -> Kind:
+def find_kueue(session: Session, kind: ReadKind[T]) -> ReadKind[T]:
     """Return a Kueue kind in the newest version that both sides support.
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
     """
-    served = _versions(session.send("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP).body)
+    served = _versions(session.send("GET", f"/apis/{kind.group}", shape=ApiGroup).body)
     for version in kinds.KUEUE_VERSIONS:
         if version in served:
             return replace(kind, version=version)

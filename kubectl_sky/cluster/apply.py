@@ -185,7 +185,9 @@ class _Run:
         kind = objects.kind_of_known(manifest)
         metadata = manifest["metadata"]
         try:
-            live = objects.get(self.session, kind, metadata["name"], metadata.get("namespace"))
+            live = objects.get_manifest(
+                self.session, kind, metadata["name"], metadata.get("namespace")
+            )
         except NotFound:
             return None
         except SkyError:

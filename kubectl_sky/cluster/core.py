@@ -4,9 +4,12 @@ from time import monotonic
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import objects, shapes
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import age, kinds
+from kubectl_sky.words.answers import UserReview
+from kubectl_sky.words.core_objects import Event, Node
+from kubectl_sky.words.pod_objects import Pod
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
 _LOG_SECONDS = 30.0  # seconds to read the end of a log
@@ -29,22 +32,21 @@ class CoreManager:
 
     def list_pods(
         self, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
-    ) -> list[Json]:
-        """Return pods, trimmed to the fields of a status; namespace None means all namespaces."""
+    ) -> list[Pod]:
+        """Return pods; namespace None means all namespaces."""
         return objects.list_all(
             self._session,
             kinds.POD,
             namespace,
             label_selector=label_selector,
             field_selector=field_selector,
-            shape=shapes.of(kinds.POD),
         )
 
-    def list_nodes(self) -> list[Json]:
-        """Return the cluster nodes, trimmed. Raises Forbidden without cluster-wide read access."""
-        return objects.list_all(self._session, kinds.NODE, shape=shapes.of(kinds.NODE))
+    def list_nodes(self) -> list[Node]:
+        """Return the cluster nodes. Raises Forbidden without cluster-wide read access."""
+        return objects.list_all(self._session, kinds.NODE)
 
-    def list_events(self, namespace: str | None = None, field_selector: str = "") -> list[Json]:
+    def list_events(self, namespace: str | None = None, field_selector: str = "") -> list[Event]:
         events = objects.list_all(
             self._session, kinds.EVENT, namespace, field_selector=field_selector
         )
@@ -81,11 +83,11 @@ class CoreManager:
         kind = kinds.SELF_SUBJECT_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
         path = objects.path(kind)
-        answer = self._session.send("POST", path, body=body, shape=shapes.USER_REVIEW).body
-        info = answer["status"]["userInfo"]
-        return Identity(info["username"], tuple(info.get("groups", ())))
+        answer = self._session.send("POST", path, body=body, shape=UserReview).body
+        info = answer.status.user_info
+        return Identity(info.username, info.groups)
 
 
-def _event_time(event: Json) -> str:
-    times = (event.get("eventTime"), event.get("lastTimestamp"), event.get("firstTimestamp"))
-    return str(next(filter(age.parse, times), None) or event["metadata"]["creationTimestamp"])
+def _event_time(event: Event) -> str:
+    times = (event.event_time, event.last_timestamp, event.first_timestamp)
+    return next(filter(age.parse, times), None) or event.metadata.creation_timestamp

@@ -2,15 +2,15 @@
 
 import json
 import re
-import threading
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec.json
 from msgspec import Struct
 
+from kubectl_sky.words.decoding import decoder
+
 Json = dict[str, Any]
-T = TypeVar("T", bound=Struct)
+T = TypeVar("T")
 
 # Either a surrogate pair (two escapes for one character), or any other escape, which is kept.
 _ESCAPE = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\.")
@@ -32,44 +32,26 @@ def _character(match: re.Match[str]) -> str:
     return bytes.fromhex(match[1] + match[2]).decode("utf-16-be")
 
 
-class Trimmed(Struct, frozen=True):
-    """A type of answers of which only the fields of the type are read."""
+class Whole(Struct, frozen=True):
+    """The whole answer as a mapping, which a type has checked: for those who write objects."""
 
-    shape: type
+    shape: type = dict
 
 
-def decode(data: bytes, shape: type | Trimmed = dict) -> Json:
-    """Decode an answer of this type, a TypedDict. Raises ValueError."""
+WHOLE = Whole()
+
+
+@overload
+def decode(data: bytes, shape: type[T]) -> T: ...
+@overload
+def decode(data: bytes, shape: Whole = WHOLE) -> Json: ...
+def decode(data: bytes, shape: type[T] | Whole = WHOLE) -> T | Json:
+    """Decode an answer, or what this program wrote. Raises ValueError for another type."""
     try:
-        trimmed: Json = _decoder(shape.shape if isinstance(shape, Trimmed) else shape).decode(data)
-        whole: Json = trimmed if isinstance(shape, Trimmed) else msgspec.json.decode(data)
+        value: T = decoder(shape.shape if isinstance(shape, Whole) else shape).decode(data)
+        if not isinstance(shape, Whole):
+            return value
+        whole: Json = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     return whole
-
-
-def parse(data: bytes, kind: type[T]) -> T:
-    """Decode what this program wrote, as a Struct. Raises ValueError."""
-    try:
-        value: T = _decoder(kind).decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    return value
-
-
-@cache
-def _make_decoder(shape: type) -> "msgspec.json.Decoder[Any]":
-    return msgspec.json.Decoder(shape)
-
-
-_first_use = threading.Lock()
-
-
-def _decoder(shape: type) -> "msgspec.json.Decoder[Any]":
-    """Return the decoder of a type.
-
-    msgspec keeps what it knows of a type, and of those within it, from its first use on. A second
-    thread that reads this while the first one writes it crashes the process.
-    """
-    with _first_use:
-        return _make_decoder(shape)

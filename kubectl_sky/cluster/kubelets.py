@@ -15,7 +15,7 @@ def name_node(
     node = ""
     with suppress(Forbidden, Unreachable):
         existing = objects.get(session.impatient(), kinds.POD, pod, namespace)
-        node = str(existing["spec"].get("nodeName") or "")
+        node = existing.spec.node_name
     if not node:
         return error
     hint = error.hint or f"see `kubectl describe node {node}`"

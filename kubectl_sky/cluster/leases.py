@@ -10,9 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Conflict, NotFound
 from kubectl_sky.words import age, names
+from kubectl_sky.words.core_objects import Lease as LeaseObject
+from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.kinds import LEASE
 
 _LABELS = {names.MANAGED_BY: names.MANAGER}
@@ -100,7 +102,8 @@ def _patch(session: Session, claim: Claim, lease: Lease, last_action: str = "") 
         },
         "spec": _spec(claim, session.now(), acquired=claim.holder != lease.holder),
     }
-    return _lease(session, objects.patch(session, LEASE, claim.name, claim.namespace, body))
+    patched = objects.patch(session, LEASE, claim.name, claim.namespace, body)
+    return _lease(session, convert(patched, LeaseObject))
 
 
 def _create(session: Session, claim: Claim) -> Lease:
@@ -110,7 +113,7 @@ def _create(session: Session, claim: Claim) -> Lease:
         "metadata": {"name": claim.name, "namespace": claim.namespace, "labels": _LABELS},
         "spec": _spec(claim, session.now()),
     }
-    return _lease(session, objects.create(session, body))
+    return _lease(session, convert(objects.create(session, body), LeaseObject))
 
 
 def _spec(claim: Claim, now: datetime, *, acquired: bool = True) -> dict[str, object]:
@@ -123,21 +126,20 @@ def _spec(claim: Claim, now: datetime, *, acquired: bool = True) -> dict[str, ob
     }
 
 
-def _lease(session: Session, item: Json) -> Lease:
-    spec = item.get("spec", {})
+def _lease(session: Session, item: LeaseObject) -> Lease:
+    spec = item.spec
     now = session.now()
-    renewed_at = age.parse(spec.get("renewTime")) or _NEVER
+    renewed_at = age.parse(spec.renew_time) or _NEVER
     if renewed_at > now + _MAX_AHEAD:
         renewed_at = _NEVER  # a wrong clock must not hold it for years
 
-    metadata = item["metadata"]
     return Lease(
-        metadata.get("namespace", ""),
-        metadata["name"],
-        spec.get("holderIdentity") or "",
+        item.metadata.namespace,
+        item.metadata.name,
+        spec.holder_identity or "",
         min(renewed_at, now),
-        min(spec.get("leaseDurationSeconds") or 0, _MAX_SECONDS),
-        metadata.get("resourceVersion", ""),
-        spec.get("acquireTime") or "",
-        (metadata.get("annotations") or {}).get(names.LAST_ACTION, ""),
+        min(spec.lease_duration_seconds or 0, _MAX_SECONDS),
+        item.metadata.resource_version,
+        spec.acquire_time or "",
+        item.metadata.annotations.get(names.LAST_ACTION, ""),
     )

@@ -1,15 +1,19 @@
-"""Run the verbs of the Kubernetes API on any kind, with objects as plain dicts."""
+"""Run the verbs of the Kubernetes API on any kind.
+
+What is read is a value of the kind's type. What is written or compared is a plain dict: its name
+has a manifest.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import shapes
-from kubectl_sky.cluster.encoding import Trimmed, encode
+from kubectl_sky.cluster.encoding import Whole, encode
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import (
     ClusterError,
@@ -21,7 +25,10 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.words import names
-from kubectl_sky.words.kinds import Kind, kind_of
+from kubectl_sky.words.answers import DeletionAnswer, Page, page_of
+from kubectl_sky.words.decoding import convert
+from kubectl_sky.words.kinds import Kind, ReadKind, kind_of
+from kubectl_sky.words.objects import AnyObject, Object
 
 PAGE_SIZE = 500  # kubectl's
 
@@ -33,6 +40,7 @@ _LIST_SECONDS = 60.0  # that a list may take, and a second more for each page
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Patch = Literal["merge", "strategic"]
 T = TypeVar("T")
+P = TypeVar("P")
 Accept = Callable[[Json, Json], None]  # of a manifest and the existing object; may raise
 
 _MANAGER = {"fieldManager": names.MANAGER}
@@ -49,20 +57,22 @@ def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = ""
     return "/".join(part for part in parts if part)
 
 
-def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
+def get(session: Session, kind: ReadKind[T], name: str, namespace: str | None = None) -> T:
     url_path = path(kind, _namespace_for(session, kind, namespace), name)
-    return session.send("GET", url_path, shape=shapes.of(kind)).body
+    return session.send("GET", url_path, shape=kind.shape).body
+
+
+def get_manifest(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
+    """Return all fields of an object, to compare or to write it."""
+    url_path = path(kind, _namespace_for(session, kind, namespace), name)
+    return session.send("GET", url_path, shape=Whole(_type_of(kind))).body
 
 
 def exists(session: Session, kind: Kind, name: str, namespace: str | None = None) -> bool:
     """Return whether an object exists; its content is not requested."""
+    url_path = path(kind, _namespace_for(session, kind, namespace), name)
     try:
-        session.send(
-            "GET",
-            path(kind, _namespace_for(session, kind, namespace), name),
-            headers=_METADATA_ONLY,
-            shape=shapes.METADATA_ONLY,
-        )
+        session.send("GET", url_path, headers=_METADATA_ONLY, shape=Object)
     except NotFound:
         return False
     return True
@@ -70,35 +80,70 @@ def exists(session: Session, kind: Kind, name: str, namespace: str | None = None
 
 def list_all(
     session: Session,
-    kind: Kind,
+    kind: ReadKind[T],
     namespace: str | None = None,
     *,
     label_selector: str = "",
     field_selector: str = "",
-    shape: type | None = None,
-) -> list[Json]:
-    """Return all objects that match the selectors; None means all namespaces.
+) -> list[T]:
+    """Return all objects that match the selectors; None means all namespaces."""
+    return collect(session, kind, namespace, selectors(label_selector, field_selector))[0]
 
-    `shape` is a TypedDict of the fields to decode; None checks and decodes all fields. Of
-    METADATA_ONLY nothing else is requested.
-    """
-    query = selectors(label_selector, field_selector)
-    return collect(session, kind, namespace, query, shape)[0]
+
+def list_metadata(
+    session: Session, kind: Kind, namespace: str | None = None, *, label_selector: str = ""
+) -> list[Object]:
+    """Return the metadata of objects; nothing else is requested."""
+    query = selectors(label_selector)
+    wanted = _List(kind, namespace, query, page_of(Object), _METADATA_LIST)
+    return _read(session, wanted, _whole)[0]
+
+
+def list_manifests(
+    session: Session, kind: Kind, namespace: str | None = None, *, label_selector: str = ""
+) -> list[Json]:
+    """Return all fields of objects, to compare or to write them."""
+    page = Whole(page_of(_type_of(kind)))
+    wanted = _List(kind, namespace, selectors(label_selector), page)
+    return _read(session, wanted, _whole)[0]
 
 
 def extract(
     session: Session,
-    kind: Kind,
+    kind: ReadKind[T],
     namespace: str | None,
     query: dict[str, str],
-    shape: type | None,
-    part: Callable[[Json], T | None],
-) -> list[T]:
+    part: Callable[[T], P | None],
+) -> list[P]:
     """Return the part of each object that `part` gives, without None.
 
     Only one page of the objects is in memory.
     """
-    return _read(session, kind, namespace, query, shape, part)[0]
+    return _read(session, _List(kind, namespace, query, page_of(kind.shape)), part)[0]
+
+
+def extract_metadata(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    query: dict[str, str],
+    part: Callable[[Object], P | None],
+) -> list[P]:
+    """Return the parts of objects of which only the metadata is requested; see `extract`."""
+    wanted = _List(kind, namespace, query, page_of(Object), _METADATA_LIST)
+    return _read(session, wanted, part)[0]
+
+
+def extract_manifests(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    query: dict[str, str],
+    part: Callable[[Json], P | None],
+) -> list[P]:
+    """Return the parts of objects with all their fields; see `extract`."""
+    wanted = _List(kind, namespace, query, Whole(page_of(_type_of(kind))))
+    return _read(session, wanted, part)[0]
 
 
 def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
@@ -107,86 +152,77 @@ def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
 
 
 def collect(
-    session: Session,
-    kind: Kind,
-    namespace: str | None,
-    query: dict[str, str],
-    shape: type | None = None,
-) -> tuple[list[Json], str]:
-    """Return all objects of a query and the resourceVersion of the list.
-
-    The server omits apiVersion and kind from list items; this adds them.
-    """
-    return _read(session, kind, namespace, query, shape, _whole)
+    session: Session, kind: ReadKind[T], namespace: str | None, query: dict[str, str]
+) -> tuple[list[T], str]:
+    """Return all objects of a query and the resourceVersion of the list."""
+    return _read(session, _List(kind, namespace, query, page_of(kind.shape)), _whole)
 
 
-def _whole(item: Json) -> Json:
+class _List(Struct, frozen=True):
+    """A list to request; `shape` is the type of a page."""
+
+    kind: Kind
+    namespace: str | None
+    query: dict[str, str]
+    shape: type | Whole
+    headers: dict[str, str] | None = None
+
+
+def _whole(item: T) -> T:
     return item
 
 
-def _read(
-    session: Session,
-    kind: Kind,
-    namespace: str | None,
-    query: dict[str, str],
-    shape: type | None,
-    part: Callable[[Json], T | None],
-) -> tuple[list[T], str]:
-    """Return the parts of all objects of a query, and the resourceVersion of the list.
+def _read(session: Session, wanted: _List, part: Callable[[T], P | None]) -> tuple[list[P], str]:
+    """Return the parts of all objects of a list, and its resourceVersion.
 
     If the continue token expires between two pages, the list is read again from the start, in one
     page.
     """
     limit = _MAX_KEPT_BYTES if part is _whole else _MAX_LIST_BYTES
 
-    def read(query: dict[str, str]) -> tuple[list[T], str]:
-        parts = list[T]()
+    def read(query: dict[str, str]) -> tuple[list[P], str]:
+        parts = list[P]()
         newest = ""
-        for items, version in _pages(session, kind, namespace, query, shape, limit):
+        for items, version in _pages(session, replace(wanted, query=query), limit):
             parts += [value for item in items if (value := part(item)) is not None]
             newest = version
         return parts, newest
 
     try:
-        return read({"limit": str(PAGE_SIZE)} | query)
+        return read({"limit": str(PAGE_SIZE)} | wanted.query)
     except Expired:
-        return read({key: value for key, value in query.items() if key != "limit"})
+        return read({key: value for key, value in wanted.query.items() if key != "limit"})
 
 
-def _pages(
-    session: Session,
-    kind: Kind,
-    namespace: str | None,
-    query: dict[str, str],
-    shape: type | None,
-    limit: int,
-) -> Iterator[tuple[list[Json], str]]:
+def _pages(session: Session, wanted: _List, limit: int) -> Iterator[tuple[list[Any], str]]:
     """Yield the objects of each page, and the resourceVersion; `limit` bounds the bytes of all."""
+    kind = wanted.kind
     type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
-    url_path = path(kind, namespace)
+    url_path = path(kind, wanted.namespace)
+    query = wanted.query
+    headers = wanted.headers
     size = 0
     count = 0
-    page = shapes.list_of(shape or shapes.of(kind))
-    headers = _METADATA_LIST if shape is shapes.METADATA_ONLY else None
-    answer_shape = Trimmed(page) if shape else page
     deadline = monotonic() + _LIST_SECONDS
 
     for number in range(_MAX_PAGES):
-        answer = session.send("GET", url_path, query=query, headers=headers, shape=answer_shape)
-        metadata = answer.body["metadata"]
-        items = answer.body["items"] or []
-        for item in items:
-            item |= type_fields
-        yield items, str(metadata.get("resourceVersion") or "")
+        answer = session.send("GET", url_path, query=query, headers=headers, shape=wanted.shape)
+        page: Any = answer.body
+        if isinstance(page, dict):
+            page = convert(page, Page[Json])
+            for item in page.items or ():  # the server omits them
+                item |= type_fields
+        items = page.items or []
+        yield items, page.metadata.resource_version or ""
 
         size = size + answer.size
         count = count + len(items)
-        token = metadata.get("continue")
+        token = page.metadata.continue_token
         if not token:
             return
         if size > limit or monotonic() > deadline + number:
             break
-        query = query | {"continue": str(token)}
+        query = query | {"continue": token}
 
     raise ClusterError(
         f"the list of {kind.resource} does not end: {count:,} objects, {size >> 20} MiB so far",
@@ -201,13 +237,13 @@ def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
         _path(session, manifest, name=""),
         query=_STRICT | _dry_run_query(dry_run),
         body=manifest,
-        shape=shapes.of(kind_of_known(manifest)),
+        shape=Whole(_type_of(kind_of_known(manifest))),
     ).body
 
 
 def create_or_accept(
     session: Session, manifest: Json, accept: Accept, *, dry_run: bool = False
-) -> Answer:
+) -> Answer[Json]:
     """Create an object; if it already exists, `accept` checks the existing one.
 
     It is read if the answer is lost, and sent again only if it does not exist.
@@ -217,7 +253,7 @@ def create_or_accept(
     was created, otherwise 200.
     """
     retries = session.retries()
-    shape = shapes.of(kind_of_known(manifest))
+    shape = Whole(_type_of(kind_of_known(manifest)))
     is_second = False
     while True:
         try:
@@ -244,7 +280,7 @@ def create_or_accept(
     return replace(answer, body=body, retried=isinstance(problem, Unreachable))
 
 
-def _create(session: Session, manifest: Json, dry_run: bool) -> Answer:
+def _create(session: Session, manifest: Json, dry_run: bool) -> Answer[Json]:
     """Create an object and return its metadata. Raises Conflict if it exists."""
     answer = session.send(
         "POST",
@@ -252,7 +288,7 @@ def _create(session: Session, manifest: Json, dry_run: bool) -> Answer:
         query=_STRICT | _dry_run_query(dry_run),
         body=manifest,
         headers=_METADATA_ONLY,
-        shape=shapes.METADATA_ONLY,
+        shape=Whole(Object),
     )
     return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
 
@@ -276,7 +312,7 @@ def apply(
         query=_STRICT | options | _dry_run_query(dry_run),
         body=encode(manifest),
         headers={"Content-Type": "application/apply-patch+yaml"},
-        shape=shapes.of(kind_of_known(manifest)),
+        shape=Whole(_type_of(kind_of_known(manifest))),
     ).body
 
 
@@ -286,7 +322,7 @@ def replace_object(session: Session, manifest: Json) -> Json:
     Raises Conflict, and NotFound.
     """
     url_path = _path(session, manifest)
-    shape = shapes.of(kind_of_known(manifest))
+    shape = Whole(_type_of(kind_of_known(manifest)))
     return session.send("PUT", url_path, query=_STRICT, body=manifest, shape=shape).body
 
 
@@ -304,7 +340,7 @@ def patch(
         query=_MANAGER,
         body=body,
         headers=_content_type(patch_type),
-        shape=shapes.of(kind),
+        shape=Whole(_type_of(kind)),
     ).body
 
 
@@ -331,7 +367,7 @@ def patch_object(session: Session, item: Json, body: Json, patch_type: Patch = "
         query=_MANAGER,
         body=body,
         headers=_content_type(patch_type) | _METADATA_ONLY,
-        shape=shapes.METADATA_ONLY,
+        shape=Object,
     )
 
 
@@ -348,7 +384,7 @@ def delete(
     body = _options(propagation, grace)
     with contextlib.suppress(NotFound):
         url_path = path(kind, _namespace_for(session, kind, namespace), name)
-        session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
+        session.send("DELETE", url_path, body=body, shape=DeletionAnswer)
         return True
     return False
 
@@ -376,15 +412,16 @@ def _delete_by_uid(
     body = options | {"preconditions": {"uid": metadata["uid"]}}
     with contextlib.suppress(NotFound, Conflict):
         url_path = path(kind, metadata.get("namespace"), metadata["name"])
-        session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
+        session.send("DELETE", url_path, body=body, shape=DeletionAnswer)
 
 
-def delete_unchanged(session: Session, item: Json) -> None:
+def delete_unchanged(session: Session, kind: Kind, metadata: Mapping[str, str]) -> None:
     """Delete an object unless it has changed since it was read."""
-    options = {"preconditions": {"resourceVersion": item["metadata"]["resourceVersion"]}}
+    options = {"preconditions": {"resourceVersion": metadata["resourceVersion"]}}
     body = _options("Background", None) | options
+    url_path = path(kind, metadata.get("namespace"), metadata["name"])
     with contextlib.suppress(NotFound, Conflict):
-        session.send("DELETE", _path(session, item), body=body, shape=shapes.DELETED)
+        session.send("DELETE", url_path, body=body, shape=DeletionAnswer)
 
 
 def _options(propagation: Propagation, grace: int | None) -> Json:
@@ -401,6 +438,10 @@ def kind_of_known(manifest: Json) -> Kind:
             "templates may use the kinds of kubectl-sky's own templates",
         )
     return kind
+
+
+def _type_of(kind: Kind) -> type:
+    return kind.shape if isinstance(kind, ReadKind) else AnyObject
 
 
 def _namespace_for(session: Session, kind: Kind, namespace: str | None) -> str | None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from threading import Event
 from time import monotonic
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 from urllib.parse import urlencode
 
 import urllib3
@@ -25,7 +25,7 @@ from kubectl_sky import __version__
 from kubectl_sky.cluster import errors
 from kubectl_sky.cluster.backoff import TIMEOUT_SECONDS, Backoff, Outage, is_answer
 from kubectl_sky.cluster.connection import Connection, Target
-from kubectl_sky.cluster.encoding import Json, Trimmed, decode
+from kubectl_sky.cluster.encoding import WHOLE, Json, Whole, decode
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.http_trace import Trace
 from kubectl_sky.cluster.limits import Limits
@@ -58,11 +58,11 @@ _DATE_RESOLUTION = timedelta(seconds=3)  # a Date has whole seconds, and some se
 _RESTART_SECONDS = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, Generic[T], frozen=True):
     """The answer to an accepted request; `retried` if it was sent more than once."""
 
     status: int
-    body: Json
+    body: T
     retried: bool
     size: int = 0  # bytes of JSON
 
@@ -136,6 +136,7 @@ class Session:
         """Whether a server acts for a caller: nothing is read from the server's own files."""
         return self._connection.anonymous
 
+    @overload
     def send(
         self,
         method: str,
@@ -144,8 +145,29 @@ class Session:
         query: Mapping[str, str] | None = None,
         body: object = None,
         headers: Mapping[str, str] | None = None,
-        shape: type | Trimmed = dict,
-    ) -> Answer:
+        shape: type[T],
+    ) -> Answer[T]: ...
+    @overload
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        shape: Whole = WHOLE,
+    ) -> Answer[Json]: ...
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        shape: type[T] | Whole = WHOLE,
+    ) -> Answer[T] | Answer[Json]:
         """Send a request and return the answer, whose body has the type `shape`.
 
         The given body is sent as JSON unless it is bytes. While the server is away, a request is
@@ -166,7 +188,7 @@ class Session:
                 reply = self._check(info, self.exchange(outgoing))
                 for text in _PRACTICE_WARNING.findall(str(reply.headers.get("Warning") or "")):
                     self.practice_warnings.setdefault(text)
-                data = _decode(info, reply, shape)
+                data: Any = _decode(info, reply, shape)
                 return Answer(reply.status, data, reply.retried, len(reply.data))
             except Unreachable as error:
                 is_safe = outgoing.repeatable or isinstance(error, Unprocessed)
@@ -416,7 +438,7 @@ def _header(text: str) -> str:
     return text.encode().decode("latin-1")
 
 
-def _decode(info: RequestInfo, reply: Reply, shape: type | Trimmed) -> Json:
+def _decode(info: RequestInfo, reply: Reply, shape: type[T] | Whole) -> T | Json:
     try:
         if not reply.content_type.endswith("json"):
             raise ValueError(_NOT_JSON)

@@ -22,7 +22,7 @@ from kubectl_sky.cluster.loglines import (
     timestamp_of,
     without_timestamps,
 )
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import (
     ClusterError,
@@ -33,6 +33,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.words import kinds
+from kubectl_sky.words.pod_objects import ContainerState, Pod
 
 # The kubelet's answer for a container that has not started or not restarted yet.
 _NOT_STARTED = re.compile(
@@ -394,7 +395,7 @@ class Tail:
             return started_since(self._pod(), self._source.container, self._position.last)
         return False
 
-    def _pod(self) -> Json:
+    def _pod(self) -> Pod:
         source = self._source
         return objects.get(self._session, kinds.POD, source.pod, source.namespace)
 
@@ -414,19 +415,19 @@ def _join_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield bytes(part)
 
 
-def has_terminated(pod: Json, container: str) -> bool:
+def has_terminated(pod: Pod, container: str) -> bool:
     """Check whether a container of a pod has terminated and will not restart."""
-    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+    if pod.status.has_ended:
         return True
-    terminated = _state(pod, container).get("terminated")
+    terminated = _state(pod, container).terminated
     if not terminated:
         return False
-    policy = pod["spec"].get("restartPolicy")
-    done = policy == "Never" or (policy == "OnFailure" and terminated.get("exitCode") == 0)
-    return done or "deletionTimestamp" in pod["metadata"]
+    policy = pod.spec.restart_policy
+    done = policy == "Never" or (policy == "OnFailure" and terminated.exit_code == 0)
+    return done or bool(pod.metadata.deletion_timestamp)
 
 
-def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
+def started_since(pod: Pod, container: str, timestamp: bytes) -> bool:
     """Check whether a container restarted after a line was written, to the second."""
     with suppress(ValueError, TypeError):  # a damaged time, or one without a time zone
         started = _started_at(pod, container)
@@ -434,19 +435,18 @@ def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
     return False
 
 
-def _started_at(pod: Json, container: str) -> datetime | None:
-    times = (phase.get("startedAt") for phase in _state(pod, container).values())
-    started = next(filter(None, times), None)
-    return datetime.fromisoformat(started) if started else None
+def _started_at(pod: Pod, container: str) -> datetime | None:
+    state = _state(pod, container)
+    active = state.running or state.terminated
+    return datetime.fromisoformat(active.started_at) if active and active.started_at else None
 
 
 def _time(timestamp: bytes) -> datetime:
     return datetime.fromisoformat(timestamp.decode())
 
 
-def _state(pod: Json, container: str) -> Json:
+def _state(pod: Pod, container: str) -> ContainerState:
     """Return a container's state: waiting, running or terminated, with its details."""
-    status = pod.get("status", {})
-    statuses = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
-    states = (entry.get("state", {}) for entry in statuses if container in ("", entry["name"]))
-    return next(states, {})
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    states = (entry.state for entry in statuses if container in ("", entry.name))
+    return next(states, ContainerState())

@@ -7,18 +7,22 @@ from enum import StrEnum
 from math import inf
 from threading import Event, Lock, Thread
 from time import monotonic
+from typing import Any, Generic, Literal, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import errors, objects, parallel, shapes
+from kubectl_sky.cluster import errors, objects, parallel
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Forbidden, NotServed, Unreachable
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import Kind, ReadKind
+from kubectl_sky.words.objects import NO_OBJECT, Object, Part, Texts
+
+T = TypeVar("T")
 
 _POLL_INTERVAL = 0.5
 _MAX_QUEUED_EVENTS = 1000  # events buffered for the caller
@@ -46,11 +50,36 @@ class WatchEvent(Struct, frozen=True):
 
     type: Change
     kind: Kind
-    object: Json
+    object: Object = NO_OBJECT
 
 
 Events = queue.Queue[WatchEvent | ClusterError]
-Trim = Callable[[Json], Json]
+Trim = Callable[[Any], Object]
+
+
+class _Type(Part, frozen=True, kw_only=True):
+    """A line of a watch, of which the type says what its object is."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+
+
+class _Line(Part, Generic[T], frozen=True, kw_only=True):
+    """A line of a watch."""
+
+    object: T
+
+
+class _BookmarkMetadata(Part, frozen=True, kw_only=True):
+    """What a bookmark says: how far the watch has come."""
+
+    annotations: Texts = field(default_factory=dict)
+    resource_version: str
+
+
+class _Bookmark(Part, frozen=True, kw_only=True):
+    """A bookmark."""
+
+    metadata: _BookmarkMetadata
 
 
 class Selection(Struct, frozen=True):
@@ -60,7 +89,7 @@ class Selection(Struct, frozen=True):
     once some are known.
     """
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[ReadKind[Object]]
     namespace: str | None
     label_selector: str = ""
     optional: Collection[Kind] = ()
@@ -107,7 +136,7 @@ class SharedWatch:
     def __init__(
         self,
         session: Session,
-        kinds: Sequence[Kind],
+        kinds: Sequence[ReadKind[Object]],
         namespace: str | None,
         label: str,
         values: Sequence[str],
@@ -154,9 +183,9 @@ class SharedWatch:
         if change.type is Change.SYNCED:
             self._put(change, *self._events)
             return
-        metadata = change.object["metadata"]
-        value = metadata["labels"][self._label]
-        uid = metadata["uid"]
+        metadata = change.object.metadata
+        value = metadata.labels[self._label]
+        uid = metadata.uid
         known = self._value_of.pop(uid, value)
         if known != value:  # for its former task, an object without the label is deleted
             self._put(replace(change, type=Change.DELETED), known)
@@ -206,16 +235,18 @@ def _next_event(events: Events) -> WatchEvent | None:
 class _KindWatcher:
     """Read one kind in its own thread, so that the server never blocks the caller."""
 
-    def __init__(self, session: Session, kind: Kind, selection: Selection, events: Events) -> None:
+    def __init__(
+        self, session: Session, kind: ReadKind[Object], selection: Selection, events: Events
+    ) -> None:
         self.session = session
         self.kind = kind
         self.namespace = selection.namespace
         self.query = objects.selectors(selection.label_selector)
         self.is_optional = kind in selection.optional
 
-        self.by_uid: dict[str, Json] = {}
+        self.by_uid: dict[str, Object] = {}
         self.version = ""
-        self.initial: dict[str, Json] | None = None  # existing objects, until all have arrived
+        self.initial: dict[str, Object] | None = None  # existing objects, until all have arrived
         self.streams_initial = True  # whether the server may send the existing objects
 
         self.events = events
@@ -237,7 +268,7 @@ class _KindWatcher:
         except ClusterError as error:
             absent = self.is_optional and isinstance(error, (Forbidden, NotServed))
             if absent and not self.by_uid:  # else objects that may exist would seem deleted
-                self._report(Change.SYNCED, {})
+                self._report(Change.SYNCED, NO_OBJECT)
                 self.stopped.wait()
             else:
                 self._put(error)
@@ -251,7 +282,7 @@ class _KindWatcher:
                 found, version = objects.collect(
                     self.session, self.kind, self.namespace, self.query
                 )
-                self._sync({item["metadata"]["uid"]: self.trim(item) for item in found}, version)
+                self._sync({item.metadata.uid: self.trim(item) for item in found}, version)
             self._watch()
         except Expired:
             self.version = ""
@@ -259,7 +290,7 @@ class _KindWatcher:
         except Unreachable as error:
             self.backoff.wait_or_raise(error)
 
-    def _sync(self, current: dict[str, Json], version: str) -> None:
+    def _sync(self, current: dict[str, Object], version: str) -> None:
         """Report how the existing objects differ from the known ones."""
         for uid in self.by_uid.keys() - current.keys():
             self._report(Change.DELETED, self.by_uid[uid])
@@ -267,12 +298,12 @@ class _KindWatcher:
             previous = self.by_uid.get(uid)
             if previous is None:
                 self._report(Change.ADDED, item)
-            elif _version(previous) != _version(item):
+            elif previous.metadata.resource_version != item.metadata.resource_version:
                 self._report(Change.MODIFIED, item)
         self.by_uid = current
         self.version = version
         self.backoff.reset()
-        self._report(Change.SYNCED, {})
+        self._report(Change.SYNCED, NO_OBJECT)
 
     def _watch(self) -> None:
         path = objects.path(self.kind, self.namespace)
@@ -298,42 +329,43 @@ class _KindWatcher:
                 return
             self.backoff.opened()
             for line in _lines(self.stream):
-                self._apply(self._decode(line))
+                self._apply(line)
                 self.backoff.reset()
         if monotonic() - started < 1:  # do not reconnect in a tight loop
             self.backoff.pause()
 
-    def _decode(self, line: bytes) -> Json:
+    def _decode(self, line: bytes, shape: type[T]) -> T:
         try:
-            event = decode(line, shapes.WATCH_EVENT)
-            return decode(line, shapes.watch_event(self.kind, event["type"]))
+            return decode(line, shape)
         except ValueError as error:
             raise errors.not_kubernetes(self._info, str(error)) from None
 
-    def _apply(self, event: Json) -> None:
-        item: Json = event["object"]
-        if event["type"] == "ERROR":
-            self._raise_error(item)
+    def _apply(self, line: bytes) -> None:
+        event_type = self._decode(line, _Type).type
+        if event_type == "ERROR":
+            self._raise_error(self._decode(line, _Line[dict[str, Any]]).object)
 
-        if event["type"] == "BOOKMARK":
+        if event_type == "BOOKMARK":
+            bookmark = self._decode(line, _Line[_Bookmark]).object.metadata
             if self.initial is None:
-                self.version = _version(item)
-            elif _INITIAL_EVENTS_END in item["metadata"].get("annotations", {}):
+                self.version = bookmark.resource_version
+            elif _INITIAL_EVENTS_END in bookmark.annotations:
                 existing = self.initial
                 self.initial = None
-                self._sync(existing, _version(item))
+                self._sync(existing, bookmark.resource_version)
             return
 
-        item = self.trim(item)
+        item = self.trim(self._decode(line, _line_of(self.kind.shape)).object)
+        uid = item.metadata.uid
         current = self.by_uid if self.initial is None else self.initial
-        if event["type"] == Change.DELETED:
-            current.pop(item["metadata"]["uid"], None)
+        if event_type == Change.DELETED:
+            current.pop(uid, None)
         else:
-            current[item["metadata"]["uid"]] = item
+            current[uid] = item
 
         if self.initial is None:
-            self.version = _version(item)
-            self._report(Change(event["type"]), item)
+            self.version = item.metadata.resource_version
+            self._report(Change(event_type), item)
 
     @property
     def _info(self) -> RequestInfo:
@@ -347,7 +379,7 @@ class _KindWatcher:
             raise Unreachable(error.what, error.hint)
         raise error
 
-    def _report(self, change: Change, item: Json) -> None:
+    def _report(self, change: Change, item: Object) -> None:
         self._put(WatchEvent(change, self.kind, item))
 
     def _put(self, item: WatchEvent | ClusterError) -> None:
@@ -357,8 +389,8 @@ class _KindWatcher:
                 return
 
 
-def _version(item: Json) -> str:
-    return str(item["metadata"].get("resourceVersion", ""))
+def _line_of(shape: type[T]) -> type[_Line[T]]:
+    return _Line[shape]  # type: ignore[valid-type]
 
 
 def _lines(stream: Stream) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from threading import Event
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import access, objects, parallel, shapes
+from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
@@ -49,23 +49,22 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
 
     def holdings() -> list[Holding] | None:
         query = objects.selectors(fields=_UNFINISHED_PODS)
-        shape = shapes.of(kinds.POD)
         try:
-            return objects.extract(session, kinds.POD, None, query, shape, model.holding)
+            return objects.extract(session, kinds.POD, None, query, model.holding)
         except Forbidden:
             return None
 
     def allocations() -> list[Allocation] | None:
         with suppress(Forbidden, NotServed):
             kind = kinds.RESOURCE_CLAIM
-            return objects.extract(session, kind, None, {}, shapes.of(kind), model.allocation)
+            return objects.extract(session, kind, None, {}, model.allocation)
         return None
 
     with parallel.pool(2) as pool:
         listed = pool.submit(devices.list_cluster_nodes, session)
         held = pool.submit(holdings)
         nodes = listed.result()
-        claims = allocations() if any(node["devices"] for node in nodes) else None
+        claims = allocations() if any(node.devices for node in nodes) else None
         return model.accelerator_nodes(nodes, held.result(), claims)
 
 
@@ -100,11 +99,10 @@ def top(session: Session, task: TaskStatus) -> list[NodeUsage]:
 def usage(session: Session, scope: Scope, since: timedelta, by: str) -> Usage:
     """Return the GPU-hours of the tasks of a scope, by user, task name or GPU.
 
-    For models of GPUs, it reads whole objects, and the cluster nodes in another request.
+    For models of GPUs, it reads the cluster nodes in another request.
     """
     with_models = by == "gpu"
-    read = find.Read(shape=find.whole) if with_models else find.Read()
-    tasks = find.list_objects(session, scope, read)
+    tasks = find.list_objects(session, scope)
     labels = _labels(session) if with_models else {}
     now = session.now()
     start = now - since
@@ -121,8 +119,8 @@ def usage(session: Session, scope: Scope, since: timedelta, by: str) -> Usage:
 def _labels(session: Session) -> hours.Labels:
     """Return the labels of the cluster nodes; empty without permission to list them."""
     with suppress(Forbidden):
-        nodes = objects.list_all(session, kinds.NODE, shape=shapes.METADATA_ONLY)
-        return {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+        nodes = objects.list_metadata(session, kinds.NODE)
+        return {node.metadata.name: node.metadata.labels for node in nodes}
     return {}
 
 

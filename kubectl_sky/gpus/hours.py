@@ -18,8 +18,9 @@ from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.plan.resources import Gpus, gpus_of
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object, field
 
 Labels = Mapping[str, Mapping[str, str]]  # of cluster nodes, by name
 Hours = Mapping[tuple[str, str], float]  # of tasks, by namespace and id
@@ -62,7 +63,7 @@ def spans(
     """Yield the times of the objects that held GPUs; `cluster_nodes` tell their models."""
     for task in tasks:
         for item in task.items:
-            pods = task.pods.get(item["metadata"].get("uid", ""), ())
+            pods = task.pods.get(item.metadata.uid, ())
             for gpus, start, end, is_exact in _times(item, pods, now, cluster_nodes or {}):
                 yield Span(
                     *task.key,
@@ -76,7 +77,7 @@ def spans(
 
 
 def _times(
-    item: Object, pods: Sequence[Object], now: datetime, cluster_nodes: Labels
+    item: TaskObject, pods: Sequence[Pod], now: datetime, cluster_nodes: Labels
 ) -> Iterator[tuple[Gpus, datetime, datetime, bool]]:
     """Yield GPUs, start and end of each pod of an object, or of all if some are deleted.
 
@@ -90,59 +91,54 @@ def _times(
 
     if start and end and len(pods) >= _pods_made(item):
         for pod in pods:
-            gpus = gpus_of(pod, cluster_nodes.get(pod.get("spec", {}).get("nodeName", "")))
-            pod_start = age.parse(pod.get("status", {}).get("startTime"))
+            gpus = gpus_of(pod.spec, cluster_nodes.get(pod.spec.node_name))
+            pod_start = age.parse(pod.status.start_time)
             if gpus and pod_start:
                 yield gpus, pod_start, _pod_end(pod, pod_start, end), True
     elif end and (start or ended):
         gpus = _read_request(item)
-        is_exact = bool(start) and names.QUEUE in item["metadata"].get("labels", {})
+        is_exact = bool(start) and names.QUEUE in item.metadata.labels
         if gpus:
             yield gpus, start or end, end, is_exact and not backend.independent_nodes
 
 
-def _pods_made(item: Object) -> int:
+def _pods_made(item: TaskObject) -> int:
     """Return how many pods an object has created, including deleted ones; at least 1."""
     backend = registry.of(item)
-    state = item.get("status", {})
-    counted = sum(state.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
+    state = item.status
+    counted = state.active + state.failed + state.succeeded
     return max(backend.attempts(item) * len(backend.ranks(item)), counted, 1)
 
 
-def _pod_end(pod: Object, start: datetime, end: datetime) -> datetime:
+def _pod_end(pod: Pod, start: datetime, end: datetime) -> datetime:
     """Return when a pod ended, or `end` if it has not.
 
     An evicted pod may have no terminated container: then its last condition counts.
     """
-    state = pod.get("status", {})
-    if state.get("phase") not in ("Succeeded", "Failed"):
+    state = pod.status
+    if not state.has_ended:
         return end
-    ends = [
-        age.parse(container.get("state", {}).get("terminated", {}).get("finishedAt"))
-        for container in state.get("containerStatuses", ())
-    ]
-    changes = [age.parse(item.get("lastTransitionTime")) for item in state.get("conditions", ())]
+    ended = (status.state.terminated for status in state.container_statuses)
+    ends = [age.parse(end.finished_at) for end in ended if end]
+    changes = [age.parse(item.last_transition_time) for item in state.conditions]
     return max(filter(None, ends), default=max(filter(None, changes), default=start))
 
 
-def _read_request(item: Object) -> Gpus | None:
+def _read_request(item: TaskObject) -> Gpus | None:
     """Return the GPUs of all pods that an object runs at a time; None if it has none."""
     backend = registry.of(item)
     count = 0
     model = ""
 
-    try:
-        templates = backend.templates(item)
-        for template, number in zip(templates, backend.pod_counts(item), strict=True):
-            gpus = gpus_of(template)
-            if gpus:
-                count = count + gpus.count * number
-                model = gpus.model
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return None  # the pod template in an AppWrapper may be anything
+    templates = backend.pod_templates(item)
+    for template, number in zip(templates, backend.pod_counts(item), strict=True):
+        gpus = gpus_of(template.spec)
+        if gpus:
+            count = count + gpus.count * number
+            model = gpus.model
 
     if backend.independent_nodes:  # its controller creates as many pods as it may
-        count *= bounded.integer(field(item, ("spec", "parallelism")))
+        count *= bounded.integer(item.spec.parallelism)
     return Gpus(count, model) if count > 0 else None
 
 

@@ -9,12 +9,14 @@ from msgspec import Struct
 
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan.accelerators import from_labels
+from kubectl_sky.plan.devices import devices_of
 from kubectl_sky.plan.resources import ACCELERATORS, amount_of, list_requested, sum_requests
 from kubectl_sky.words import names
+from kubectl_sky.words.core_objects import Node, PodMetrics
 from kubectl_sky.words.documents import Document, Note, Part
-from kubectl_sky.workloads.workload import Object, condition
-
-_OVER = ("Succeeded", "Failed")
+from kubectl_sky.words.objects import find_true
+from kubectl_sky.words.pod_objects import NO_POD, Pod
+from kubectl_sky.words.scheduled_objects import ResourceClaim
 
 
 class AcceleratorNode(Part, frozen=True, rename={"name": "node", "model": "accelerator"}):
@@ -62,26 +64,26 @@ class Allocation(Struct, frozen=True):
     pods: tuple[str, ...]
 
 
-def allocation(claim: Object) -> Allocation | None:
+def allocation(claim: ResourceClaim) -> Allocation | None:
     """Return the devices of a ResourceClaim; None if none are allocated."""
-    status = claim.get("status") or {}
-    devices = (status.get("allocation") or {}).get("devices") or {}
-    keys = tuple((it["driver"], it["pool"], it["device"]) for it in devices.get("results") or ())
-    pods = tuple(item["name"] for item in status.get("reservedFor") or ())
-    return Allocation(keys, claim["metadata"].get("namespace", ""), pods) if keys else None
+    status = claim.status
+    allocated = status.allocation.devices.results if status.allocation else ()
+    keys = tuple((it.driver, it.pool, it.device) for it in allocated or ())
+    pods = tuple(item.name for item in status.reserved_for or ())
+    return Allocation(keys, claim.metadata.namespace, pods) if keys else None
 
 
-def holding(pod: Object) -> Holding | None:
+def holding(pod: Pod) -> Holding | None:
     """Return the accelerators that a pod holds; None without any, and without ResourceClaims."""
-    node = pod.get("spec", {}).get("nodeName")
-    if not node or pod.get("status", {}).get("phase") in _OVER:
+    node = pod.spec.node_name
+    if not node or pod.status.has_ended:
         return None
-    resources = set(list_requested(pod)).intersection(ACCELERATORS)
-    counts = {name: int(sum_requests(pod, name)) for name in resources}
-    if not any(counts.values()) and not pod["spec"].get("resourceClaims"):
+    resources = set(list_requested(pod.spec)).intersection(ACCELERATORS)
+    counts = {name: int(sum_requests(pod.spec, name)) for name in resources}
+    if not any(counts.values()) and not pod.spec.resource_claims:
         return None
-    metadata = pod["metadata"]
-    return Holding(node, _holder(pod), counts, (metadata.get("namespace", ""), metadata["name"]))
+    metadata = pod.metadata
+    return Holding(node, _holder(pod), counts, (metadata.namespace, metadata.name))
 
 
 def places(
@@ -100,7 +102,7 @@ def places(
 
 
 def accelerator_nodes(
-    nodes: Sequence[Object],
+    nodes: Sequence[Node],
     holdings: Sequence[Holding] | None,
     allocations: Sequence[Allocation] | None = None,
 ) -> list[AcceleratorNode]:
@@ -112,9 +114,9 @@ def accelerator_nodes(
     held = _count_held(nodes, holdings or (), allocations)
     matches = []
     for node in nodes:
-        own = {device.resource for device in node.get("devices") or ()}
+        own = {device.resource for device in devices_of(node)}
         for resource in (*ACCELERATORS, *sorted(own - {*ACCELERATORS})):
-            users = held[node["metadata"]["name"], resource]
+            users = held[node.metadata.name, resource]
             match = _of_resource(node, resource, users, pods_known=holdings is not None)
             if match.total or users:
                 matches.append(match)
@@ -122,13 +124,13 @@ def accelerator_nodes(
 
 
 def _count_held(
-    nodes: Sequence[Object],
+    nodes: Sequence[Node],
     holdings: Sequence[Holding],
     allocations: Sequence[Allocation] | None,
 ) -> dict[tuple[str, str], dict[str, int]]:
     """Return what users hold, by cluster node and resource."""
     held: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    devices = {device.key: device for node in nodes for device in node.get("devices") or ()}
+    devices = {device.key: device for node in nodes for device in devices_of(node)}
     known = {(it.node, it.resource) for it in devices.values()} if allocations is not None else {}
     for item in holdings:
         for resource, count in item.counts.items():
@@ -144,23 +146,23 @@ def _count_held(
 
 
 def _of_resource(
-    node: Object, resource: str, users: dict[str, int], pods_known: bool
+    node: Node, resource: str, users: dict[str, int], pods_known: bool
 ) -> AcceleratorNode:
-    labels = node["metadata"].get("labels") or {}
-    allocatable = node.get("status", {}).get("allocatable", {})
-    devices = [device for device in node.get("devices") or () if device.resource == resource]
+    labels = node.metadata.labels
+    allocatable = node.status.allocatable
+    devices = [device for device in devices_of(node) if device.resource == resource]
     models = [*from_labels(labels), *filter(None, (device.model for device in devices))]
 
     total = int(amount_of(allocatable.get(resource, str(len(devices)))))
     in_use = sum(users.values())
-    ready = condition(node, "Ready") is not None
-    ready = ready and not node.get("spec", {}).get("unschedulable")
+    ready = find_true(node.status.conditions, "Ready") is not None
+    ready = ready and not node.spec.unschedulable
     available = max(total - in_use, 0) if ready else 0
     used = in_use if pods_known else None
     free = available if pods_known else None
 
     return AcceleratorNode(
-        name=node["metadata"]["name"],
+        name=node.metadata.name,
         model=next(iter(models), ""),
         resource=resource,
         total=total,
@@ -171,10 +173,10 @@ def _of_resource(
     )
 
 
-def _holder(pod: Object) -> str:
-    labels = pod["metadata"].get("labels") or {}
+def _holder(pod: Pod) -> str:
+    labels = pod.metadata.labels
     user = labels.get(names.USERNAME) if names.TASK in labels else None
-    return str(user or f"namespace {pod['metadata'].get('namespace', '')}")
+    return str(user or f"namespace {pod.metadata.namespace}")
 
 
 class NodeUsage(Struct, frozen=True):
@@ -218,10 +220,10 @@ class Usage(Document, frozen=True, kw_only=True):
 
 
 def uses(
-    nodes: Iterable[NodeStatus], pods: Iterable[Object], metrics: Iterable[Object]
+    nodes: Iterable[NodeStatus], pods: Iterable[Pod], metrics: Iterable[PodMetrics]
 ) -> list[NodeUsage]:
-    pods_by_name = {pod["metadata"]["name"]: pod for pod in pods}
-    metrics_by_name = {item["metadata"]["name"]: item for item in metrics}
+    pods_by_name = {pod.metadata.name: pod for pod in pods}
+    metrics_by_name = {item.metadata.name: item for item in metrics}
 
     return [
         NodeUsage(
@@ -229,16 +231,16 @@ def uses(
             pod=node.pod,
             cpus=float(_count_used(metrics_by_name[node.pod], "cpu")),
             memory_bytes=int(_count_used(metrics_by_name[node.pod], "memory")),
-            cpus_asked=float(sum_requests(pod, "cpu")) or None,
-            memory_bytes_asked=int(sum_requests(pod, "memory")) or None,
-            gpus_asked=sum(int(sum_requests(pod, name)) for name in ACCELERATORS) or None,
+            cpus_asked=float(sum_requests(spec, "cpu")) or None,
+            memory_bytes_asked=int(sum_requests(spec, "memory")) or None,
+            gpus_asked=sum(int(sum_requests(spec, name)) for name in ACCELERATORS) or None,
         )
         for node in nodes
         if node.pod in metrics_by_name
-        for pod in [pods_by_name.get(node.pod, {})]
+        for spec in [pods_by_name.get(node.pod, NO_POD).spec]
     ]
 
 
-def _count_used(metrics: Object, resource: str) -> Fraction:
-    usages = (container.get("usage") or {} for container in metrics.get("containers") or ())
+def _count_used(metrics: PodMetrics, resource: str) -> Fraction:
+    usages = (container.usage or {} for container in metrics.containers or ())
     return sum((amount_of(usage.get(resource)) for usage in usages), Fraction(0))

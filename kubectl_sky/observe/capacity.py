@@ -9,17 +9,19 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
 from kubectl_sky.plan import accelerators
-from kubectl_sky.plan.devices import count_models
+from kubectl_sky.plan.devices import count_models, devices_of
 from kubectl_sky.plan.resources import allocatable, amounts, list_requested, show, sum_requests
+from kubectl_sky.words import kinds
+from kubectl_sky.words.core_objects import Node, Taint
 from kubectl_sky.words.facts import ClusterNode
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.words.pod_objects import NO_POD, NodeRule, NodeTerm, Pod, PodSpec, Toleration
+from kubectl_sky.words.scheduled_objects import ExactRequest
 
 Words = Mapping[str, str]
 _MAX_LISTED = 6
 _MAX_SIZES = 3  # different amounts that are free
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _PODS = "pods"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MAX_LABELS = 3  # values of a label
 _MAX_KEYS = 2  # labels of cluster nodes
 
@@ -28,8 +30,8 @@ def insufficient(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     """Return what a node requests of each resource, and the most that one cluster node has."""
     names = groups["resources"].split(", ")
     pod = _pod(snapshot, signal)
-    cluster_nodes = snapshot.of("Node")
-    requests = {name: sum_requests(pod, name) if pod else Fraction(0) for name in names}
+    cluster_nodes = snapshot.of(kinds.NODE)
+    requests = {name: sum_requests(pod.spec, name) if pod else Fraction(0) for name in names}
     words = {"resources": _join(names), "asked": _sizes(requests)}
     if not cluster_nodes:
         return words | {"have": "", "advice": "request less"}
@@ -78,16 +80,16 @@ _NO_CAPACITY_ADVICE = {
 
 def devices(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return which devices of DRA drivers a pod waits for: by a resource name, or by its claims."""
-    pod = _pod(snapshot, signal) or {}
+    pod = _pod(snapshot, signal) or NO_POD
     if missing := groups.get("class"):
         what = f'DeviceClass "{missing}" not found'
         return {"devices": what, "advice": "see `kubectl get deviceclasses`"}
 
-    names = [name for name in list_requested(pod) if name in accelerators.RESOURCES]
+    names = [name for name in list_requested(pod.spec) if name in accelerators.RESOURCES]
     if names and "cannot allocate" in signal.message:
-        required = dict(_read_required_labels(pod))
-        nodes = tuple(item for item in snapshot.of("Node") if _has_any(item, required))
-        matching = replace(snapshot, objects={**snapshot.objects, "Node": nodes})
+        required = dict(_read_required_labels(pod.spec))
+        nodes = tuple(item for item in snapshot.of(kinds.NODE) if _has_any(item, required))
+        matching = replace(snapshot, objects={**snapshot.objects, kinds.NODE.kind: nodes})
         words = insufficient(matching, signal, {"resources": ", ".join(names)})
         what = f"{signal.about} cluster nodes cannot allocate {words['resources']}"
         return {**words, "devices": what, "numbers": f": a node requests {words['asked']}"}
@@ -100,52 +102,48 @@ def devices(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     }
 
 
-def _has_any(cluster_node: Object, required: Mapping[str, Sequence[str]]) -> bool:
+def _has_any(cluster_node: Node, required: Mapping[str, Sequence[str]]) -> bool:
     """Return whether a cluster node has devices, and one of the labels, if any are required."""
-    labels = cluster_node["metadata"].get("labels") or {}
+    labels = cluster_node.metadata.labels
     matches = any(labels.get(key) in values for key, values in required.items())
-    return bool(cluster_node.get("devices")) and (matches or not required)
+    return bool(devices_of(cluster_node)) and (matches or not required)
 
 
-def _unallocated(snapshot: TaskSnapshot, pod: Object) -> Iterator[str]:
+def _unallocated(snapshot: TaskSnapshot, pod: Pod) -> Iterator[str]:
     """Yield `ResourceClaim "train" is not allocated: it requests 2 of DeviceClass "gpu"`."""
-    named = {it.get("resourceClaimName") for it in pod.get("spec", {}).get("resourceClaims") or ()}
-    for claim in snapshot.of("ResourceClaim"):
-        metadata = claim["metadata"]
-        owners = {owner["uid"] for owner in metadata.get("ownerReferences") or ()}
-        is_ours = metadata["name"] in named or pod.get("metadata", {}).get("uid") in owners
-        if is_ours and not (claim.get("status") or {}).get("allocation"):
-            requests = (claim["spec"].get("devices") or {}).get("requests") or ()
-            exact = [request.get("exactly") or {} for request in requests]
+    named = {it.resource_claim_name for it in pod.spec.resource_claims or ()}
+    for claim in snapshot.of(kinds.RESOURCE_CLAIM):
+        metadata = claim.metadata
+        owners = {owner.uid for owner in metadata.owner_references}
+        is_ours = metadata.name in named or pod.metadata.uid in owners
+        if is_ours and not claim.status.allocation:
+            requests = claim.spec.devices.requests or ()
+            exact = [request.exactly or ExactRequest() for request in requests]
             text = " and ".join(
-                f'{it.get("count") or 1} of DeviceClass "{it.get("deviceClassName", "?")}"'
-                for it in exact
+                f'{it.count or 1} of DeviceClass "{it.device_class_name}"' for it in exact
             )
-            yield f'ResourceClaim "{metadata["name"]}" is not allocated: it requests {text}'
+            yield f'ResourceClaim "{metadata.name}" is not allocated: it requests {text}'
 
 
 def taints(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the taints of the cluster nodes that the pod does not tolerate."""
     pod = _pod(snapshot, signal)
-    tolerations = pod.get("spec", {}).get("tolerations", ()) if pod else ()
+    tolerations = (pod and pod.spec.tolerations) or ()
     untolerated = [
-        "=".join(filter(None, (taint["key"], taint.get("value")))) + f":{taint['effect']}"
-        for cluster_node in snapshot.of("Node")
-        for taint in cluster_node.get("spec", {}).get("taints") or ()
-        if taint.get("effect") != "PreferNoSchedule" and not _tolerates(tolerations, taint)
+        "=".join(filter(None, (taint.key, taint.value))) + f":{taint.effect}"
+        for cluster_node in snapshot.of(kinds.NODE)
+        for taint in cluster_node.spec.taints
+        if taint.effect != "PreferNoSchedule" and not _tolerates(tolerations, taint)
     ]
     shown = _list(untolerated)
     return {"taints": f": {shown}" if shown else ""}
 
 
-def _tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
+def _tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     return any(
-        toleration.get("key") in (None, taint["key"])
-        and toleration.get("effect") in (None, "", taint["effect"])
-        and (
-            toleration.get("operator") == "Exists"
-            or toleration.get("value", "") == taint.get("value", "")
-        )
+        toleration.key in ("", taint.key)
+        and toleration.effect in ("", taint.effect)
+        and (toleration.operator == "Exists" or toleration.value == taint.value)
         for toleration in tolerations
     )
 
@@ -156,8 +154,8 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     For GPUs that no cluster node has, return their names instead.
     """
     pod = _pod(snapshot, signal)
-    required = dict(_read_required_labels(pod)) if pod else {}
-    excluded = ", ".join(_read_excluded_nodes(pod)) if pod else ""
+    required = dict(_read_required_labels(pod.spec)) if pod else {}
+    excluded = ", ".join(_read_excluded_nodes(pod.spec)) if pod else ""
 
     if excluded and not required:
         text = f"{signal.about} cluster nodes do not match: the task excludes {excluded}"
@@ -173,22 +171,22 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
     gpus = _missing_gpus(required, snapshot)
     if gpus:
-        wanted, have = accelerators.missing(gpus, map(_cluster_node, snapshot.of("Node")))
+        wanted, have = accelerators.missing(gpus, map(_cluster_node, snapshot.of(kinds.NODE)))
         return {"lacks": wanted, "have": f"; {have}", "advice": _GPU_LABELS}
 
     available = {
         key: sorted(
             {
-                str(cluster_node["metadata"]["labels"][key])
-                for cluster_node in snapshot.of("Node")
-                if key in (cluster_node["metadata"].get("labels") or {})
+                cluster_node.metadata.labels[key]
+                for cluster_node in snapshot.of(kinds.NODE)
+                if key in cluster_node.metadata.labels
             }
         )
         for key in required
     }
     present = [f"{key}={_list(values, _MAX_LABELS)}" for key, values in available.items() if values]
 
-    if not snapshot.of("Node"):
+    if not snapshot.of(kinds.NODE):
         summary = ""
     elif present:
         summary = f"; cluster nodes have {' and '.join(present[:_MAX_KEYS])}"
@@ -196,7 +194,7 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         summary = "; no cluster node has any of these labels"
 
     is_gpu = any("gpu" in key or "accelerator" in key for key in required)
-    names = _gpu_names(required) if not snapshot.of("Node") else []
+    names = _gpu_names(required) if not snapshot.of(kinds.NODE) else []
     wanted = " or ".join(names) or (_fold(required) if required else "")
     which = "GPU" if is_gpu else "labels"
     text = f"{signal.about} cluster nodes do not have the {which} that the task requires"
@@ -211,14 +209,14 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 def _read_models(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot) -> list[str]:
     """Return the GPUs of the required hosts: those of DRA drivers are placed by host."""
     hosts = required.get("kubernetes.io/hostname", ())
-    nodes = [item for item in snapshot.of("Node") if item.get("devices")]
-    named = [item for item in nodes if item["metadata"]["name"] in hosts]
+    nodes = [item for item in snapshot.of(kinds.NODE) if devices_of(item)]
+    named = [item for item in nodes if item.metadata.name in hosts]
     return sorted({model for item in named for model in count_models(item)})
 
 
 def _missing_gpus(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot) -> list[str]:
     """Return the names of the required GPUs; none if a cluster node has one of them."""
-    cluster_nodes = [_cluster_node(item) for item in snapshot.of("Node")]
+    cluster_nodes = [_cluster_node(item) for item in snapshot.of(kinds.NODE)]
     wanted = _all_gpu_names(required)
     existing = {
         name
@@ -246,9 +244,9 @@ def _all_gpu_names(required: Mapping[str, Sequence[str]]) -> set[str]:
     }
 
 
-def _cluster_node(item: Object) -> ClusterNode:
-    allocatable = item.get("status", {}).get("allocatable") or {}
-    return ClusterNode(item["metadata"].get("labels") or {}, allocatable, count_models(item))
+def _cluster_node(item: Node) -> ClusterNode:
+    allocatable = item.status.allocatable
+    return ClusterNode(item.metadata.labels, allocatable, count_models(item))
 
 
 _GPU_LABELS = (
@@ -266,23 +264,17 @@ def _fold(required: Mapping[str, Sequence[str]]) -> str:
     return f"{key} in ({', '.join(values[:_MAX_LABELS])}){more}"
 
 
-def _read_required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
-    for key, value in (pod.get("spec", {}).get("nodeSelector") or {}).items():
+def _read_required_labels(spec: PodSpec) -> Iterator[tuple[str, list[str]]]:
+    for key, value in (spec.node_selector or {}).items():
         yield key, [value]
-    for term in _read_terms(pod):
-        for rule in term.get("matchExpressions") or ():
-            yield rule["key"], rule.get("values") or [rule["operator"]]
+    for term in spec.node_terms:
+        for rule in term.match_expressions or ():
+            yield rule.key, list(rule.values or [rule.operator])
 
 
-def _read_excluded_nodes(pod: Object) -> Mapping[str, None]:
-    rules = (rule for term in _read_terms(pod) for rule in term.get("matchFields") or ())
-    return {name: None for rule in rules for name in rule.get("values") or ()}
-
-
-def _read_terms(pod: Object) -> Sequence[Object]:
-    affinity = (pod.get("spec", {}).get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    return required.get("nodeSelectorTerms") or ()
+def _read_excluded_nodes(spec: PodSpec) -> Mapping[str, None]:
+    rules = (rule for term in spec.node_terms for rule in term.match_fields or ())
+    return {name: None for rule in rules for name in rule.values or ()}
 
 
 def idle_scheduler(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -317,28 +309,27 @@ def gang_words(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     pod = _pod(snapshot, signal)
     number = len(signal.ranks)
     words = {"why": groups.get("why") or f": {signal.message}", "advice": _WAIT}
-    cluster_nodes = snapshot.of("Node")
-    running = snapshot.objects.get(ALL_PODS)
+    cluster_nodes = snapshot.of(kinds.NODE)
+    running = snapshot.running
     if not pod or not cluster_nodes:
         return words | {"gang": f"{_nodes(number)} start together"}
-    text, free = explain_gang(pod, number, cluster_nodes, running, signal.about)
+    text, free = explain_gang(pod.spec, number, cluster_nodes, running, signal.about)
     if "; all fit" not in text:  # else the scheduler knows of another reason
         words["why"] = ""
-    if number_that_fits(pod, cluster_nodes, ()) < number:
+    if number_that_fits(pod.spec, cluster_nodes, ()) < number:
         words["advice"] = _NEVER
     return words | {"gang": text, "room": free}
 
 
-ALL_PODS = "pods of all namespaces"  # a key of the objects of a snapshot
 _WAIT = "wait until other workloads finish, request less, or use fewer nodes"
 _NEVER = "request less, use fewer nodes, or ask a cluster admin for more cluster nodes"
 
 
 def explain_gang(
-    pod: Object,
+    spec: PodSpec,
     number: int,
-    cluster_nodes: Sequence[Object],
-    running: Iterable[Object] | None,
+    cluster_nodes: Sequence[Node],
+    running: Iterable[Pod] | None,
     topology: str = "",
 ) -> tuple[str, str]:
     """Return how many nodes fit now, and what is free: `: n1, n2 have 4 CPUs free each`.
@@ -346,12 +337,12 @@ def explain_gang(
     If it is not known which pods are `running`, return how many fit without any. With a `topology`,
     all nodes need the same value of that label of cluster nodes.
     """
-    requests = _requests(pod)
+    requests = _requests(spec)
     size = [_size(amount, name) for name, amount in requests.items()]
     text = f"{_nodes(number)}{f' {_TIMES} {_join(size)}' if size else ''} start together"
 
     domains = defaultdict[str, list[Room]](list)
-    for room in find_room(pod, cluster_nodes, running or ()):
+    for room in find_room(spec, cluster_nodes, running or ()):
         if not topology or topology in room.labels:
             domains[room.labels.get(topology, "")].append(room)
     if not domains:
@@ -401,78 +392,72 @@ def _nodes(number: int) -> str:
     return f"{number} node{'s' * (number != 1)}"
 
 
-def number_that_fits(
-    pod: Object, cluster_nodes: Iterable[Object], running: Iterable[Object]
-) -> int:
+def number_that_fits(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> int:
     """Return how many pods like this can start now, beside the running pods of all namespaces.
 
     Pods that have to run beside each other, as with a ReadWriteOnce volume, share a cluster node.
     """
-    counts = [0, *(room.count for room in find_room(pod, cluster_nodes, running))]
-    affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
-    return (max if affinity.get(_REQUIRED) else sum)(counts)
+    counts = [0, *(room.count for room in find_room(spec, cluster_nodes, running))]
+    affinity = spec.affinity and spec.affinity.pod_affinity
+    return (max if affinity and affinity.required else sum)(counts)
 
 
-def find_room(
-    pod: Object, cluster_nodes: Iterable[Object], running: Iterable[Object]
-) -> list[Room]:
+def find_room(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> list[Room]:
     """Return the cluster nodes that accept a pod, with what the running pods leave free."""
-    sizes = {**_requests(pod), _PODS: Fraction(1)}
+    sizes = {**_requests(spec), _PODS: Fraction(1)}
     used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
 
     for other in running:
-        host = other.get("spec", {}).get("nodeName", "")
+        host = other.spec.node_name
         used[host, _PODS] += 1
         for name in sizes.keys() - {_PODS}:
-            used[host, name] += sum_requests(other, name)
+            used[host, name] += sum_requests(other.spec, name)
 
     rooms = []
-    for item in filter(lambda item: _accepts(item, pod["spec"]), cluster_nodes):
-        host = item["metadata"]["name"]
-        labels = item["metadata"].get("labels") or {}
+    for item in filter(lambda item: _accepts(item, spec), cluster_nodes):
+        host = item.metadata.name
+        labels = item.metadata.labels
         free = {name: allocatable(item, name) - used[host, name] for name in sizes}
         count = max(0, min(int(free[name] / size) for name, size in sizes.items()))
         rooms.append(Room(host, labels, free, count))
     return rooms
 
 
-def _requests(pod: Object) -> dict[str, Fraction]:
-    return {name: size for name in list_requested(pod) if (size := sum_requests(pod, name))}
+def _requests(spec: PodSpec) -> dict[str, Fraction]:
+    return {name: size for name in list_requested(spec) if (size := sum_requests(spec, name))}
 
 
-def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
+def _accepts(cluster_node: Node, pod_spec: PodSpec) -> bool:
     """Return whether selector, required affinity and tolerations of a pod allow a cluster node."""
-    spec = cluster_node.get("spec") or {}
-    labels = cluster_node["metadata"].get("labels") or {}
-    selected = pod_spec.get("nodeSelector") or {}
-    tolerations = pod_spec.get("tolerations") or ()
-    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+    spec = cluster_node.spec
+    labels = cluster_node.metadata.labels
+    selected = pod_spec.node_selector or {}
+    tolerations = pod_spec.tolerations or ()
+    terms = pod_spec.node_terms or (NodeTerm(),)
 
     return (
-        not spec.get("unschedulable")
+        not spec.unschedulable
         and selected.items() <= labels.items()
         and any(
-            all(_matches(rule, labels) for rule in term.get("matchExpressions") or ())
-            for term in terms
+            all(_matches(rule, labels) for rule in term.match_expressions or ()) for term in terms
         )
         and all(
-            taint.get("effect") == "PreferNoSchedule" or _tolerates(tolerations, taint)
-            for taint in spec.get("taints") or ()
+            taint.effect == "PreferNoSchedule" or _tolerates(tolerations, taint)
+            for taint in spec.taints
         )
     )
 
 
-def _matches(rule: Object, labels: Words) -> bool:
+def _matches(rule: NodeRule, labels: Words) -> bool:
     """Return whether labels meet a rule; one that compares numbers counts as met."""
-    value = labels.get(rule["key"])
-    operator = rule["operator"]
+    value = labels.get(rule.key)
+    operator = rule.operator
     if operator in ("In", "NotIn"):
-        return (value in rule.get("values", ())) is (operator == "In")
+        return (value in (rule.values or ())) is (operator == "In")
     return operator in ("Gt", "Lt") or (value is not None) is (operator == "Exists")
 
 
-def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object | None:
+def _pod(snapshot: TaskSnapshot, signal: Signal) -> Pod | None:
     return snapshot.pods.get(signal.ranks[0]) if signal.ranks else None
 
 

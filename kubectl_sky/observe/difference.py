@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from kubectl_sky.observe.nodes import Object
 from kubectl_sky.spec import quantity
+from kubectl_sky.workloads.workload import Manifest
 
 _QUANTITY = re.compile(r"[.]resources[.]|[.](sizeLimit|divisor)$")
 _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")
@@ -246,7 +246,7 @@ class Pair(Struct, frozen=True):
         )
 
 
-def pair(live: Object | None, merged: Object | None) -> Pair:
+def pair(live: Manifest | None, merged: Manifest | None) -> Pair:
     """Return an object before and after; None if it does not exist then."""
     item = live or merged
     assert item is not None
@@ -269,7 +269,7 @@ def project(desired: Any, live: Any) -> Any:
     return live
 
 
-def comparable(item: Object) -> Object:
+def comparable(item: Manifest) -> Manifest:
     chosen = _CHOSEN.get(item["kind"], ())
     spec = {key: value for key, value in (item.get("spec") or {}).items() if key not in chosen}
     metadata = {key: value for key, value in item["metadata"].items() if key not in _METADATA}
@@ -335,7 +335,7 @@ def _represent(dumper: BlockDumper, text: str) -> yaml.Node:
 BlockDumper.add_representer(str, _represent)
 
 
-def _text(item: Object | None) -> str:
+def _text(item: Manifest | None) -> str:
     if item is None:
         return ""
     text: str = yaml.dump(item, Dumper=BlockDumper, allow_unicode=True, width=1000)

@@ -5,10 +5,11 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kubectl_sky.observe.nodes import Object
+from kubectl_sky.observe.nodes import is_ready as is_ready_pod
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words.core_objects import Node, Service
 from kubectl_sky.words.documents import Document, Note
-from kubectl_sky.workloads.workload import condition
+from kubectl_sky.words.pod_objects import Pod
 
 _OUTSIDE = ("ExternalIP", "InternalIP")  # address types of a cluster node, the preferred first
 
@@ -43,31 +44,31 @@ class PortsList(Document, frozen=True, kw_only=True):
 
 
 def combine(
-    task: TaskStatus, service: Object, pods: Iterable[Object], machines: Iterable[Object]
+    task: TaskStatus, service: Service, pods: Iterable[Pod], machines: Iterable[Node]
 ) -> Ports:
     """Combine a Service, the pods behind it and the cluster nodes, if readable."""
-    pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default={})
-    spec = service["spec"]
-    name = service["metadata"]["name"]
-    kind = spec.get("type") or "ClusterIP"
+    pod = max(pods, key=lambda pod: pod.metadata.creation_timestamp, default=None)
+    spec = service.spec
+    name = service.metadata.name
+    kind = spec.type or "ClusterIP"
 
-    ingresses = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
-    balancers = tuple(item.get("hostname") or item.get("ip") or "" for item in ingresses)
+    ingresses = service.status.load_balancer.ingress
+    balancers = tuple(item.hostname or item.ip for item in ingresses)
     outside = balancers if kind == "LoadBalancer" else _machine(pod, machines)
     host = f"{name}.{task.namespace}.svc"
 
     ports = []
-    for port in spec.get("ports") or ():
-        number = {"LoadBalancer": port["port"], "NodePort": port.get("nodePort")}.get(kind)
+    for port in spec.ports:
+        number = {"LoadBalancer": port.port, "NodePort": port.node_port}.get(kind)
         hosts = [f"[{text}]" if ":" in text else text for text in outside if number]
         addresses = tuple(f"{text}:{number}" for text in hosts)
-        ports.append(Port(port["port"], f"{host}:{port['port']}", addresses))
+        ports.append(Port(port.port, f"{host}:{port.port}", addresses))
 
-    cluster_ip = spec.get("clusterIP") or ""
+    cluster_ip = spec.cluster_ip
     if cluster_ip == "None":  # a headless Service
         cluster_ip = ""
-    pod_name = pod["metadata"]["name"] if pod else ""
-    is_ready = bool(condition(pod, "Ready")) and "deletionTimestamp" not in pod["metadata"]
+    pod_name = pod.metadata.name if pod else ""
+    is_ready = pod is not None and is_ready_pod(pod)
 
     return Ports(
         task_id=task.id,
@@ -83,18 +84,18 @@ def combine(
     )
 
 
-def _machine(pod: Object, machines: Iterable[Object]) -> Sequence[str]:
+def _machine(pod: Pod | None, machines: Iterable[Node]) -> Sequence[str]:
     """Return an address of the pod's cluster node, of another one, or the hostIP.
 
     A NodePort is open on all cluster nodes; the one that runs the pod certainly exists. The hostIP
     is used if no cluster node can be read.
     """
-    node_name = pod.get("spec", {}).get("nodeName") if pod else None
-    ordered = sorted(machines, key=lambda machine: machine["metadata"]["name"] != node_name)
+    node_name = pod.spec.node_name if pod else ""
+    ordered = sorted(machines, key=lambda machine: machine.metadata.name != node_name)
     for kind in _OUTSIDE:
         for machine in ordered:
-            for address in machine.get("status", {}).get("addresses") or ():
-                if address.get("type") == kind and address.get("address"):
-                    return (address["address"],)
-    host_ip = pod.get("status", {}).get("hostIP") if pod else None
+            for address in machine.status.addresses:
+                if address.type == kind and address.address:
+                    return (address.address,)
+    host_ip = pod.status.host_ip if pod else ""
     return (host_ip,) if host_ip else ()

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.nodes import (
     NodeStatus,
-    Object,
     State,
     of_pod,
     was_deleted,
@@ -17,6 +16,7 @@ from kubectl_sky.observe.reasons import JOB_NOT_FOUND, POD_DELETED
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.resources import gpus_of
 from kubectl_sky.words.documents import Part
+from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.workloads.workload import LATE, STOPPED
 
 LINES = 50  # lines of each node's log
@@ -61,17 +61,17 @@ class Evidence(Part, frozen=True):
         return replace(self, deaths=remaining)
 
 
-def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[DeletedPod]:
+def deaths(task: TaskStatus, pods: Iterable[Pod]) -> Iterator[DeletedPod]:
     """Yield the failed pods of a task, including replaced ones, without log lines."""
     for pod in pods:
-        if pod.get("status", {}).get("phase") != "Failed":
+        if pod.status.phase != "Failed":
             continue
         rank = task.workload.rank(pod)
         status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
         # Controllers of some backends delete stopped pods before the object has failed.
         stopped = task.workload.fail_fast and was_deleted(pod)
         reason = STOPPED if stopped else status.reason
-        gpus = gpus_of(pod)
+        gpus = gpus_of(pod.spec)
         gpu_count = gpus.count if gpus else None
         gpu_model = gpus.model if gpus else ""
         yield DeletedPod(
@@ -83,7 +83,7 @@ def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[DeletedPod]:
             message=status.message,
             ended_at=status.ended_at,
             exit_code=status.exit_code,
-            started_at=pod.get("status", {}).get("startTime") or "",
+            started_at=pod.status.start_time or "",
             gpus=gpu_count,
             gpu=gpu_model,
         )

@@ -11,11 +11,15 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe import queues, reasons
 from kubectl_sky.observe.failure import last_error
-from kubectl_sky.observe.nodes import NodeStatus, Object, State
+from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.queues import PendingWorkload
 from kubectl_sky.observe.reasons import UNSCHEDULABLE
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import is_blocked
+from kubectl_sky.words.core_objects import Event, Node
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.scheduled_objects import Gang, PodGroup
 from kubectl_sky.workloads.workload import QUEUED
 
 ObjectKey = tuple[str, str]  # namespace and name
@@ -24,13 +28,13 @@ ObjectKey = tuple[str, str]  # namespace and name
 class Surroundings(Struct, frozen=True):
     """What was read around tasks; what was not read, or may not be, is empty."""
 
-    pods: Mapping[ObjectKey, Object] = {}  # of the tasks
+    pods: Mapping[ObjectKey, Pod] = {}  # of the tasks
     queued: Sequence[PendingWorkload] = ()  # the Workloads of Kueue
-    groups: Sequence[Object] = ()  # the PodGroups of Volcano, of one task
+    groups: Sequence[PodGroup] = ()  # the PodGroups of Volcano, of one task
     topologies: Mapping[ObjectKey, str] = {}  # of the PodGroups of Kubernetes; empty for none
-    cluster_nodes: Sequence[Object] = ()  # on which a gang has to fit
-    running: Mapping[ObjectKey, Object] = {}  # all pods beside which it has to
-    warnings: Mapping[ObjectKey, Object] = {}  # the latest event about each object
+    cluster_nodes: Sequence[Node] = ()  # on which a gang has to fit
+    running: Mapping[ObjectKey, Pod] = {}  # all pods beside which it has to
+    warnings: Mapping[ObjectKey, Event] = {}  # the latest event about each object
 
 
 def explain(task: TaskStatus, seen: Surroundings) -> TaskStatus:
@@ -42,27 +46,24 @@ def explain(task: TaskStatus, seen: Surroundings) -> TaskStatus:
     return _explain_warnings(task, seen.warnings)
 
 
-def pods_by_key(pods: Iterable[Object]) -> dict[ObjectKey, Object]:
+def pods_by_key(pods: Iterable[Pod]) -> dict[ObjectKey, Pod]:
     return {_key(pod): pod for pod in pods}
 
 
-def read_topologies(groups: Iterable[Object]) -> dict[ObjectKey, str]:
+def read_topologies(groups: Iterable[Gang]) -> dict[ObjectKey, str]:
     """Return the topology of each gang of these PodGroups of Kubernetes; empty for none."""
     gangs = (group for group in groups if any(queues.gang_of(group)))
     return {_key(group): queues.gang_of(group)[1] for group in gangs}
 
 
-def find_latest(warnings: Iterable[Object]) -> dict[ObjectKey, Object]:
+def find_latest(warnings: Iterable[Event]) -> dict[ObjectKey, Event]:
     """Return the latest of these events about each object."""
-    return {
-        (event["metadata"].get("namespace", ""), event["involvedObject"].get("name", "")): event
-        for event in warnings
-    }
+    return {(event.metadata.namespace, event.involved_object.name): event for event in warnings}
 
 
 def _key(item: Object) -> ObjectKey:
-    metadata = item["metadata"]
-    return metadata.get("namespace", ""), metadata["name"]
+    metadata = item.metadata
+    return metadata.namespace, metadata.name
 
 
 def has_no_reason(node: NodeStatus) -> bool:
@@ -81,7 +82,7 @@ def lacks_cluster_node(node: NodeStatus) -> bool:
     return waits and (reasons.find(node.reason).is_normal or node.reason == UNSCHEDULABLE)
 
 
-def _explain_pods(task: TaskStatus, pods: Mapping[ObjectKey, Object]) -> TaskStatus:
+def _explain_pods(task: TaskStatus, pods: Mapping[ObjectKey, Pod]) -> TaskStatus:
     """Add what the pods of blocked nodes and of the first failed one say, in the words of rules.
 
     Reads one pod of each reason, and the end of the log from its termination message.
@@ -124,7 +125,7 @@ def _explain_queue(task: TaskStatus, queued: Sequence[PendingWorkload]) -> TaskS
     return replace(task, nodes=tuple(map(add_position, task.nodes))) if queued else task
 
 
-def _explain_groups(task: TaskStatus, groups: Sequence[Object]) -> TaskStatus:
+def _explain_groups(task: TaskStatus, groups: Sequence[PodGroup]) -> TaskStatus:
     """Add why Volcano does not start the nodes."""
     blocker = next(filter(None, map(queues.waiting_group, groups)), None)
     return _with_reason(task, blocker.reason, str(blocker)) if blocker else task
@@ -146,7 +147,7 @@ def _explain_gang(task: TaskStatus, seen: Surroundings) -> TaskStatus:
     from kubectl_sky.observe import capacity  # noqa: PLC0415 -- most tasks do not need it
 
     running = seen.running.values()
-    parts = capacity.explain_gang(pod, len(nodes), seen.cluster_nodes, running, topology)
+    parts = capacity.explain_gang(pod.spec, len(nodes), seen.cluster_nodes, running, topology)
     text = "".join(parts)
     explained = _with_reason(task, UNSCHEDULABLE, text)
     return replace(explained, causes={**task.causes, UNSCHEDULABLE: text})
@@ -161,7 +162,7 @@ def _with_reason(task: TaskStatus, reason: str, text: str) -> TaskStatus:
     return replace(task, nodes=tuple(nodes))
 
 
-def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Object]) -> TaskStatus:
+def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Event]) -> TaskStatus:
     """Add the warnings about the pods of nodes without a reason, or about the owners of those."""
     if not warnings:
         return task
@@ -172,12 +173,12 @@ def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Object]) ->
     for node in task.nodes:
         name = node.pod or task.workload.pod_owner_name(node.job)
         event = warnings.get((task.namespace, name)) if has_no_reason(node) else None
-        uid = event["involvedObject"].get("uid") if event else None
+        uid = event.involved_object.uid if event else ""
         is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
 
         if event and not is_earlier:
-            reason = event.get("reason", "")
-            message = event.get("message", "")
+            reason = event.reason
+            message = event.message
             if cause := rules.explain_event(task, node, event):
                 causes.setdefault(reason, cause.headline)
             nodes.append(replace(node, reason=reason, message=message))

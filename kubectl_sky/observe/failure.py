@@ -10,8 +10,9 @@ from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.evidence import Evidence
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.words.settings import DEFAULT_IMAGE, MISSING_PROGRAM_ADVICE
-from kubectl_sky.workloads.workload import LATE, Object
+from kubectl_sky.workloads.workload import LATE
 
 NOTE_PREFIX = "kubectl-sky: "  # of the lines that entry.sh adds to a log
 _MAX_LINES = 5  # of a program
@@ -94,14 +95,14 @@ _ADVICE_BY_LINE = (
 )
 
 
-def missing_command_advice(pod: Object, lines: Sequence[str]) -> str:
+def missing_command_advice(pod: Pod, lines: Sequence[str]) -> str:
     """Return what to do about a command that was not found; the log's last lines say which."""
     text = "\n".join(lines[-_MAX_LINES:])
     for pattern, advice in _ADVICE_BY_LINE:
         if re.search(pattern, text, re.MULTILINE):
             return advice
-    containers = pod.get("spec", {}).get("containers", ())
-    if any(container.get("image") == DEFAULT_IMAGE for container in containers):
+    containers = pod.spec.containers
+    if any(container.image == DEFAULT_IMAGE for container in containers):
         return MISSING_PROGRAM_ADVICE
     return "install it in setup, or use an image that has it"
 

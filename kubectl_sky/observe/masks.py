@@ -6,12 +6,15 @@ It masks by form, so it may mask too much; a mask says REDACTED, and names stay.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words.secret import REDACTED
+
+V = TypeVar("V")
 
 _MAX = 2000  # characters of one secret, but for keys in several lines
 _MIN_VALUE = 4  # characters of a value that is replaced within words, too
@@ -151,16 +154,23 @@ def of_lines(lines: Sequence[str], mask: Callable[[str], str]) -> tuple[str, ...
     return tuple(mask("\n".join(lines)).split("\n")) if lines else ()
 
 
-def of_messages(value: Any, mask: Callable[[str], str]) -> Any:
-    """Return objects with masked messages: those of containers, conditions and events."""
-    if isinstance(value, list):
-        return [of_messages(item, mask) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: mask(item) if key == "message" and isinstance(item, str) else of_messages(item, mask)
-        for key, item in value.items()
-    }
+def of_messages(value: V, mask: Callable[[str], str]) -> V:
+    """Return an object with masked messages: those of containers, conditions and events."""
+    changed: Any = value
+    if isinstance(value, tuple):
+        changed = tuple(of_messages(item, mask) for item in value)
+    elif isinstance(value, Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        changed = replace(
+            value,
+            **{
+                name: mask(item)
+                if name == "message" and isinstance(item, str)
+                else of_messages(item, mask)
+                for name, item in fields.items()
+            },
+        )
+    return changed  # type: ignore[no-any-return]
 
 
 class Mask:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec.structs import asdict, replace
 
@@ -22,9 +22,16 @@ from kubectl_sky.observe.reasons import (
 )
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.documents import Note, Part, always
+from kubectl_sky.words.objects import NO_CONDITION, Condition
+from kubectl_sky.words.pod_objects import (
+    NO_CONTAINER,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+    Terminated,
+    Waiting,
+)
 from kubectl_sky.workloads.workload import LATE, STOPPED, Phase, PhaseDetails, condition
-
-Object = Mapping[str, Any]
 
 _HELD = re.compile(r"held ([0-9]{1,11}) ([0-9]{1,3}) (setup|run)\s*$")  # written by hold.sh
 _POD_FAILED = "BackoffLimitExceeded"  # the Job's reason when its pod failed or was deleted
@@ -128,60 +135,60 @@ _FINAL = {Phase.COMPLETED: State.COMPLETED, Phase.FAILED: State.FAILED}
 _ENDS = {"Succeeded": State.COMPLETED, "Failed": State.FAILED}
 
 
-def container(pod: Object) -> Object:
+def container(pod: Pod) -> ContainerStatus:
     """Return the status of the task's container; empty before the kubelet reports one."""
-    for status in pod.get("status", {}).get("containerStatuses", ()):
-        if status.get("name") == names.CONTAINER:
-            return dict(status)
-    return {}
+    for status in pod.status.container_statuses:
+        if status.name == names.CONTAINER:
+            return status
+    return NO_CONTAINER
 
 
-def init_statuses(pod: Object) -> list[Object]:
+def init_statuses(pod: Pod) -> list[ContainerStatus]:
     """Return the statuses of the containers that run before the task: no native sidecars."""
-    containers = pod.get("spec", {}).get("initContainers") or ()
-    sidecars = {item.get("name") for item in containers if item.get("restartPolicy") == "Always"}
-    statuses = pod.get("status", {}).get("initContainerStatuses") or ()
-    return [dict(status) for status in statuses if status.get("name") not in sidecars]
+    containers = pod.spec.init_containers
+    sidecars = {item.name for item in containers if item.restart_policy == "Always"}
+    statuses = pod.status.init_container_statuses
+    return [status for status in statuses if status.name not in sidecars]
 
 
-def outlived_by(pod: Object) -> str:
+def outlived_by(pod: Pod) -> str:
     """Return the containers that keep a pod running after `main` has ended by itself.
 
     Native sidecars, which are init containers, end with it. Empty if the pod is being deleted, or
     ended for another reason.
     """
-    status = pod.get("status", {})
-    metadata = pod["metadata"]
-    end = container(pod).get("state", {}).get("terminated")
-    policy = pod.get("spec", {}).get("restartPolicy", "Never")
+    status = pod.status
+    metadata = pod.metadata
+    end = container(pod).state.terminated
+    policy = pod.spec.restart_policy or "Never"
 
-    if not end or policy == "Always" or (policy == "OnFailure" and end.get("exitCode")):
+    if not end or policy == "Always" or (policy == "OnFailure" and end.exit_code):
         return ""
 
-    disrupted = status.get("reason") or condition(pod, "DisruptionTarget")
-    if status.get("phase") in _ENDS or "deletionTimestamp" in metadata:
+    disrupted = status.reason or condition(pod, "DisruptionTarget")
+    if status.phase in _ENDS or metadata.deletion_timestamp:
         return ""
     if disrupted and not is_ended_by_us(pod):
         return ""
 
     return ", ".join(
-        item["name"]
-        for item in status.get("containerStatuses", ())
-        if item["name"] != names.CONTAINER and "terminated" not in item.get("state", {})
+        item.name
+        for item in status.container_statuses
+        if item.name != names.CONTAINER and not item.state.terminated
     )
 
 
-def is_ended_by_us(pod: Object) -> bool:
+def is_ended_by_us(pod: Pod) -> bool:
     """Return whether a client or controller ends a pod whose `main` had ended before."""
-    return names.MAIN_ENDED in pod["metadata"].get("annotations", {})
+    return names.MAIN_ENDED in pod.metadata.annotations
 
 
-def kept_by(pod: Object) -> str:
+def kept_by(pod: Pod) -> str:
     """Return the containers that keep a pod after `main`; empty if the pod is being ended."""
     return "" if is_ended_by_us(pod) else outlived_by(pod)
 
 
-def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> NodeStatus:
+def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Pod]) -> NodeStatus:
     """Compute a node's status from its object and its pods.
 
     The object decides how the node finished, the pod explains why. The pods are in order of
@@ -189,7 +196,7 @@ def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> Nod
     """
     newest = pods[-1] if pods else None
     if len(pods) > 1:
-        base = replace(base, previous=pods[-2]["metadata"]["name"])
+        base = replace(base, previous=pods[-2].metadata.name)
 
     if newest:
         status = of_pod(base, newest)
@@ -212,7 +219,7 @@ def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> Nod
     return status
 
 
-def _with_disruption(status: NodeStatus, pod: Object | None) -> NodeStatus:
+def _with_disruption(status: NodeStatus, pod: Pod | None) -> NodeStatus:
     """Return a failed node with why the cluster took its pod, which may not be gone yet.
 
     Only that tells it from the nodes that were stopped for it.
@@ -222,13 +229,13 @@ def _with_disruption(status: NodeStatus, pod: Object | None) -> NodeStatus:
         return status
     return replace(
         status,
-        reason=disruption.get("reason") or status.reason,
-        message=status.message or disruption.get("message") or "",
-        ended_at=disruption.get("lastTransitionTime") or "",
+        reason=disruption.reason or status.reason,
+        message=status.message or disruption.message or "",
+        ended_at=disruption.last_transition_time or "",
     )
 
 
-def lost(status: NodeStatus, pod: Object) -> NodeStatus:
+def lost(status: NodeStatus, pod: Pod) -> NodeStatus:
     """Return a node that has failed with its cluster node, in a pod that only this one keeps."""
     return replace(_with_disruption(status, pod), state=State.FAILED)
 
@@ -279,19 +286,19 @@ def retrying(status: NodeStatus) -> NodeStatus:
     return replace(status, state=State.PENDING, reason=RETRYING, message=message)
 
 
-def was_deleted(pod: Object) -> bool:
+def was_deleted(pod: Pod) -> bool:
     """Return whether a user or a controller deleted a pod: it was not evicted or preempted."""
-    return "deletionTimestamp" in pod["metadata"] and not condition(pod, "DisruptionTarget")
+    return bool(pod.metadata.deletion_timestamp) and not condition(pod, "DisruptionTarget")
 
 
-def _final(verdict: PhaseDetails, pod: Object | None) -> State | None:
+def _final(verdict: PhaseDetails, pod: Pod | None) -> State | None:
     """Return a node's final state, if any: by its object, or by its pod for PODS.
 
     A node that had completed before another one failed was not stopped; but a program may end well
     when it is stopped.
     """
-    end = _ENDS.get(pod.get("status", {}).get("phase", "")) if pod else None
-    succeeded = pod and end is State.COMPLETED and "deletionTimestamp" not in pod["metadata"]
+    end = _ENDS.get(pod.status.phase) if pod else None
+    succeeded = pod and end is State.COMPLETED and not pod.metadata.deletion_timestamp
     if succeeded and (verdict.pod_completes or verdict.reason == STOPPED):
         return end
     if verdict.phase is not Phase.PODS:
@@ -301,27 +308,25 @@ def _final(verdict: PhaseDetails, pod: Object | None) -> State | None:
     return end
 
 
-def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
-    status = pod.get("status", {})
-    with_pod = replace(
-        base, pod=pod["metadata"]["name"], host=pod.get("spec", {}).get("nodeName", "")
-    )
-    state = container(pod).get("state", {})
-    if "terminated" in state:
-        ended = _ended(with_pod, pod, state["terminated"])
+def of_pod(base: NodeStatus, pod: Pod) -> NodeStatus:
+    status = pod.status
+    with_pod = replace(base, pod=pod.metadata.name, host=pod.spec.node_name)
+    state = container(pod).state
+    if state.terminated:
+        ended = _ended(with_pod, pod, state.terminated)
         # After it was held, the failure is known before its Job reports it.
         return (
             replace(ended, state=State.FAILED) if ended.exit_code and _held(ended, pod) else ended
         )
     # Evicted, or its cluster node was lost, before a container exited.
-    if status.get("phase") == "Failed":
+    if status.phase == "Failed":
         return _ended(with_pod, pod, _failed_before(pod))
-    deleting = "deletionTimestamp" in pod["metadata"]
-    if "running" in state:
-        began = state["running"].get("startedAt") or ""
-        awaits_files = names.AWAITS_UPLOAD in pod["metadata"].get("annotations", {})
-        if awaits_files and not deleting and container(pod).get("started") is False:
-            labels = pod["metadata"].get("labels", {})  # the startup probe has not found them yet
+    deleting = bool(pod.metadata.deletion_timestamp)
+    if state.running:
+        began = state.running.started_at or ""
+        awaits_files = names.AWAITS_UPLOAD in pod.metadata.annotations
+        if awaits_files and not deleting and container(pod).started is False:
+            labels = pod.metadata.labels  # the startup probe has not found them yet
             submit_id = labels.get(names.PIPELINE) or labels.get(names.TASK_ID, "")
             message = f"submit again with --id {submit_id} if no upload is running"
             return replace(with_pod, reason=WAITING_FOR_FILES, message=message, started_at=began)
@@ -333,28 +338,28 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
         return _terminating(running, pod) if deleting else running
     if deleting:
         return _terminating(with_pod, pod)
-    return _waiting(with_pod, pod, state.get("waiting", {}))
+    return _waiting(with_pod, pod, state.waiting)
 
 
-def _terminating(status: NodeStatus, pod: Object) -> NodeStatus:
+def _terminating(status: NodeStatus, pod: Pod) -> NodeStatus:
     return (
         _lost(status, pod, TERMINATING) if is_silent(pod) else replace(status, reason=TERMINATING)
     )
 
 
-def _lost(status: NodeStatus, pod: Object, reason: str) -> NodeStatus:
+def _lost(status: NodeStatus, pod: Pod, reason: str) -> NodeStatus:
     """Return a node whose cluster node does not respond."""
     message = f"cluster node {status.host} does not respond"
-    since = _conditions(pod)["Ready"].get("lastTransitionTime") or ""
+    since = _conditions(pod)["Ready"].last_transition_time or ""
     return replace(status, reason=reason, message=message, lost_since=since)
 
 
-def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
+def _held(running: NodeStatus, pod: Pod) -> NodeStatus | None:
     """Return a node whose container has failed and is held, as held.sh reports it; or None."""
-    for sidecar in pod.get("status", {}).get("initContainerStatuses", ()):
-        ends = [sidecar.get(part, {}).get("terminated", {}) for part in ("state", "lastState")]
-        for end in ends if sidecar.get("name") == names.HOLD else ():
-            if match := _HELD.match(end.get("message", "")):
+    for sidecar in pod.status.init_container_statuses:
+        ends = (sidecar.state.terminated, sidecar.last_state.terminated)
+        for end in ends if sidecar.name == names.HOLD else ():
+            if end and (match := _HELD.match(end.message)):
                 code = int(match[2])
                 in_setup = match[3] == "setup"
                 message = f"setup failed with exit code {code}" if in_setup else ""
@@ -364,7 +369,7 @@ def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
                     reason="Error",
                     message=message,
                     exit_code=code,
-                    ended_at=end.get("finishedAt") or "",
+                    ended_at=end.finished_at or "",
                     held_until=age.timestamp(datetime.fromtimestamp(int(match[1]), UTC)),
                 )
 
@@ -372,54 +377,56 @@ def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
     return None
 
 
-def is_silent(pod: Object) -> bool:
+def is_ready(pod: Pod) -> bool:
+    """Return whether a pod is ready and stays."""
+    return not pod.metadata.deletion_timestamp and condition(pod, "Ready") is not None
+
+
+def is_silent(pod: Pod) -> bool:
     """Return whether the kubelet no longer reports the pod, by the node controller.
 
     That sets Ready to False and nothing else; a kubelet and readiness gates give a reason.
     """
     conditions = _conditions(pod)
-    ready = conditions.get("Ready", {})
-    return (
-        ready.get("status") == "False"
-        and not ready.get("reason")
-        and conditions.get("ContainersReady", {}).get("status") == "True"
-    )
+    ready = conditions.get("Ready", NO_CONDITION)
+    containers = conditions.get("ContainersReady", NO_CONDITION)
+    return ready.status == "False" and not ready.reason and containers.status == "True"
 
 
-def _conditions(pod: Object) -> Mapping[str, Object]:
-    conditions = pod.get("status", {}).get("conditions", ())
-    return {item.get("type", ""): item for item in conditions}
+def _conditions(pod: Pod) -> Mapping[str, Condition]:
+    return {item.type: item for item in pod.status.conditions}
 
 
-def _failed_before(pod: Object) -> Object:
+def _failed_before(pod: Pod) -> Terminated:
     """Return the end of the init container that failed; empty if none did."""
     for container_status in init_statuses(pod):
-        end = container_status.get("state", {}).get("terminated", {})
-        if end.get("exitCode"):
-            return dict(end)
-    return {}
+        end = container_status.state.terminated
+        if end and end.exit_code:
+            return end
+    return Terminated()
 
 
-def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
+def _ended(base: NodeStatus, pod: Pod, end: Terminated) -> NodeStatus:
     """Return a node whose container has exited; the Job's verdict is still pending.
 
     The deletion timestamp of a pod is the end of its grace period.
     """
-    succeeded = end.get("exitCode") == 0
-    status = pod.get("status", {})
-    metadata = pod["metadata"]
-    disruption: Object = condition(pod, "DisruptionTarget") or {}
+    succeeded = end.exit_code == 0
+    status = pod.status
+    metadata = pod.metadata
+    disruption = condition(pod, "DisruptionTarget") or NO_CONDITION
     if is_ended_by_us(pod):
-        status = disruption = {}
+        status = PodStatus()
+        disruption = NO_CONDITION
 
-    grace = timedelta(seconds=bounded.integer(metadata.get("deletionGracePeriodSeconds")))
-    finished, deleted = map(age.parse, (end.get("finishedAt"), metadata.get("deletionTimestamp")))
+    grace = timedelta(seconds=bounded.integer(metadata.deletion_grace_period_seconds))
+    finished, deleted = map(age.parse, (end.finished_at, metadata.deletion_timestamp))
     by_itself = finished and deleted and deleted - finished > grace
-    was_killed = "deletionTimestamp" in metadata and not by_itself
+    was_killed = bool(metadata.deletion_timestamp) and not by_itself
 
-    reason = status.get("reason") or disruption.get("reason") or (POD_DELETED if was_killed else "")
-    reason = "" if succeeded else reason or end.get("reason") or "Failed"
-    message = status.get("message") or disruption.get("message") or end.get("message") or ""
+    reason = status.reason or disruption.reason or (POD_DELETED if was_killed else "")
+    reason = "" if succeeded else reason or end.reason or "Failed"
+    message = status.message or disruption.message or end.message
     message = "" if succeeded else message.strip()
 
     ended = replace(
@@ -427,9 +434,9 @@ def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
         state=State.RUNNING,
         reason=reason,
         message=message,
-        exit_code=end.get("exitCode"),
-        started_at=end.get("startedAt") or "",
-        ended_at=end.get("finishedAt") or "",
+        exit_code=end.exit_code,
+        started_at=end.started_at or "",
+        ended_at=end.finished_at or "",
     )
     return with_runtime_reason(ended)
 
@@ -440,29 +447,30 @@ def with_runtime_reason(status: NodeStatus) -> NodeStatus:
     return replace(status, reason=told.name, phase=told.phase) if told else status
 
 
-def _waiting(base: NodeStatus, pod: Object, waiting: Object) -> NodeStatus:
+def _waiting(base: NodeStatus, pod: Pod, state: Waiting | None) -> NodeStatus:
     """Return a node that is not scheduled or not started; the scheduler's reason wins."""
-    conditions = pod.get("status", {}).get("conditions", ())
-    if not conditions and not waiting and not base.host:
-        scheduler = pod.get("spec", {}).get("schedulerName") or "default-scheduler"
+    conditions = pod.status.conditions
+    if not conditions and not state and not base.host:
+        scheduler = pod.spec.scheduler_name or "default-scheduler"
         message = f'scheduler "{scheduler}" has not handled the pod'
         return replace(base, reason=NOT_SCHEDULED, message=message)
     for entry in conditions:
-        if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
-            return replace(base, reason=entry.get("reason", ""), message=entry.get("message", ""))
-    message = waiting.get("message") or (_start_step(pod) if base.host else "")
-    return replace(base, reason=waiting.get("reason", ""), message=message)
+        if entry.type == "PodScheduled" and entry.status == "False":
+            return replace(base, reason=entry.reason, message=entry.message)
+    waiting = state or Waiting()
+    message = waiting.message or (_start_step(pod) if base.host else "")
+    return replace(base, reason=waiting.reason, message=message)
 
 
-def _start_step(pod: Object) -> str:
+def _start_step(pod: Pod) -> str:
     """Return what the kubelet does for a scheduled pod whose container has not started."""
-    image = container(pod).get("image", "")
+    image = container(pod).image
     for init in init_statuses(pod):
-        state = init.get("state", {})
-        if "running" in state and init.get("name") != names.HOLD:
-            return f"running init container {init.get('name', '')}"
-        if "terminated" not in state and "running" not in state:
-            image = init.get("image", "") or image
+        state = init.state
+        if state.running and init.name != names.HOLD:
+            return f"running init container {init.name}"
+        if not state.terminated and not state.running:
+            image = init.image or image
             break
     has_sandbox = condition(pod, "PodReadyToStartContainers")  # since Kubernetes 1.29
     verb = "pulling" if has_sandbox else "starting"

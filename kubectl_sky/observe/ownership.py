@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.kinds import JOB
+from kubectl_sky.words.objects import Object, Owner
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import Job, TaskObject
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object
 
 _DEPTH = 4  # most controllers between a pod and its task; usually one
 _LONGEST = 2**31  # seconds after which a finished Job expires
@@ -39,8 +41,8 @@ class TaskObjects(Struct, frozen=True, dict=True):
     `missing` tells why nodes have no object.
     """
 
-    items: tuple[Object, ...]
-    pods: Mapping[str, Sequence[Object]] = {}
+    items: tuple[TaskObject, ...]
+    pods: Mapping[str, Sequence[Pod]] = {}
     missing: Missing = Missing.UNKNOWN
 
     @property
@@ -50,7 +52,7 @@ class TaskObjects(Struct, frozen=True, dict=True):
     @property
     def num_nodes(self) -> int:
         """The number of nodes that the objects record, or that they run if it is larger."""
-        annotations = self.items[0]["metadata"].get("annotations") or {}
+        annotations = self.items[0].metadata.annotations
         return max(bounded.integer(annotations.get(names.NUM_NODES)), self._existing)
 
     @property
@@ -67,26 +69,26 @@ class TaskObjects(Struct, frozen=True, dict=True):
         return [rank for rank in range(self.num_nodes) if rank not in existing]
 
     @property
-    def all_pods(self) -> list[Object]:
+    def all_pods(self) -> list[Pod]:
         return [pod for pods in self.pods.values() for pod in pods]
 
 
 def decide(
-    items: Iterable[Object], pods: Iterable[Object], jobs: Iterable[Object] = ()
+    items: Iterable[TaskObject], pods: Iterable[Pod], jobs: Iterable[Object] = ()
 ) -> list[TaskObjects]:
     """Assign objects and pods with task labels to tasks.
 
     `jobs` are the Jobs that controllers created for the objects; only their metadata is needed.
     """
     items = list(filter(_labelled, items))
-    members: dict[Key, list[Object]] = defaultdict(list)
+    members: dict[Key, list[TaskObject]] = defaultdict(list)
     for item in filter(registry.is_root_object, items):
         members[key(item)].append(item)
 
     controllers = {_uid(item): controller(item) for item in (*items, *jobs)}
     task_of = {_uid(item): task_key for task_key, group in members.items() for item in group}
 
-    pods_of: dict[str, list[Object]] = defaultdict(list)
+    pods_of: dict[str, list[Pod]] = defaultdict(list)
     for pod in filter(_labelled, pods):
         uid = controller(pod)
         for _ in range(_DEPTH):
@@ -98,7 +100,7 @@ def decide(
 
     return [
         TaskObjects(
-            tuple(sorted(group, key=lambda item: str(item["metadata"]["name"]))),
+            tuple(sorted(group, key=lambda item: item.metadata.name)),
             {_uid(item): pods_of[_uid(item)] for item in group},
         )
         for group in members.values()
@@ -141,9 +143,9 @@ def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None
     uids = set(map(_uid, task.items))
     identity = _identity(task.items[0])
     owners = [
-        {owner.get("uid") for owner in service["metadata"].get("ownerReferences") or ()}
+        {owner.uid for owner in service.metadata.owner_references}
         for service in services
-        if service["metadata"].get("namespace", "") == task.key[0] and identity & _identity(service)
+        if service.metadata.namespace == task.key[0] and identity & _identity(service)
     ]
     if any(uids & owner_uids for owner_uids in owners):
         return Missing.EXPIRED if _may_have_expired(task, now) else Missing.DELETED
@@ -153,26 +155,24 @@ def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None
 def _may_have_expired(task: TaskObjects, now: datetime | None) -> bool:
     """Return whether the cluster deletes finished Jobs of the task, and may have begun to."""
     seconds = [
-        bounded.integer(item["spec"]["ttlSecondsAfterFinished"], _LONGEST)
+        bounded.integer(item.spec.ttl_seconds_after_finished, _LONGEST)
         for item in task.items
-        if "ttlSecondsAfterFinished" in item.get("spec", {})
+        if item.spec.ttl_seconds_after_finished is not None
     ]
-    created = age.parse(
-        min(str(item["metadata"].get("creationTimestamp") or "") for item in task.items)
-    )
+    created = age.parse(min(item.metadata.creation_timestamp for item in task.items))
     if not seconds or now is None or not created:
         return bool(seconds)
     return now - created >= timedelta(seconds=min(seconds))
 
 
 def _identity(item: Object) -> set[tuple[str, str]]:
-    labels = item["metadata"].get("labels") or {}
+    labels = item.metadata.labels
     return {(label, labels[label]) for label in (names.TASK_ID, names.PIPELINE) if label in labels}
 
 
 def key(item: Object) -> Key:
-    metadata = item["metadata"]
-    return metadata.get("namespace", ""), (metadata.get("labels") or {}).get(names.TASK_ID, "")
+    metadata = item.metadata
+    return metadata.namespace, metadata.labels.get(names.TASK_ID, "")
 
 
 def _labelled(item: Object) -> bool:
@@ -180,8 +180,8 @@ def _labelled(item: Object) -> bool:
 
     Each command selects by one or two of them; objects without the others are ignored by all.
     """
-    labels = item["metadata"].get("labels") or {}
-    one_node = item.get("kind") == JOB.kind and names.NODE_IDX in registry.of(item).rank0_selector
+    labels = item.metadata.labels
+    one_node = isinstance(item, Job) and names.NODE_IDX in registry.of(item).rank0_selector
     return (
         labels.get(names.TASK) == "true"
         and bool(labels.get(names.TASK_ID))
@@ -191,10 +191,10 @@ def _labelled(item: Object) -> bool:
 
 
 def controller(item: Object) -> str:
-    return str(next((owner.get("uid") for owner in _controllers(item)), ""))
+    return next((owner.uid for owner in _controllers(item)), "")
 
 
-def jobs_between(items: Iterable[Object], pods: Iterable[Object]) -> dict[str, list[str]]:
+def jobs_between(items: Iterable[TaskObject], pods: Iterable[Pod]) -> dict[str, list[str]]:
     """Return the labels that select Jobs between objects and pods, with object names.
 
     Empty if the controller of every pod is among the objects.
@@ -205,20 +205,20 @@ def jobs_between(items: Iterable[Object], pods: Iterable[Object]) -> dict[str, l
         key(pod)
         for pod in pods
         for owner in _controllers(pod)
-        if owner.get("kind") == JOB.kind and owner.get("uid") not in known_uids
+        if owner.kind == JOB.kind and owner.uid not in known_uids
     }
     names_by_label: dict[str, list[str]] = defaultdict(list)
     for item in objects:
         label = registry.of(item).owner_label
         if label and key(item) in missing:
-            names_by_label[label].append(item["metadata"]["name"])
+            names_by_label[label].append(item.metadata.name)
     return names_by_label
 
 
-def _controllers(item: Object) -> Iterator[Object]:
-    owners = item["metadata"].get("ownerReferences") or ()
-    return (owner for owner in owners if owner.get("controller"))
+def _controllers(item: Object) -> Iterator[Owner]:
+    owners = item.metadata.owner_references
+    return (owner for owner in owners if owner.controller)
 
 
 def _uid(item: Object) -> str:
-    return str(item["metadata"].get("uid") or "")
+    return item.metadata.uid

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -11,9 +11,18 @@ from kubectl_sky.plan.quota import Capacities
 from kubectl_sky.plan.resources import amount_of, readable, show
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.objects import NO_CONDITION, Condition, LooseCondition, Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.scheduled_objects import (
+    Gang,
+    KueueQueue,
+    PodGroup,
+    QueuedWorkload,
+    QueueSpec,
+    TopologyConstraint,
+    VolcanoQueue,
+)
 from kubectl_sky.workloads.workload import QUEUED
-
-Object = Mapping[str, Any]
 
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 _NEVER = "> maximum capacity"  # in the message of Kueue
@@ -142,9 +151,9 @@ class QueueList(Document, frozen=True, kw_only=True):
 
 
 def queues(
-    local: Iterable[Object],
-    cluster: Mapping[str, Object],
-    workloads: Sequence[Object],
+    local: Iterable[KueueQueue],
+    cluster: Mapping[str, KueueQueue],
+    workloads: Sequence[QueuedWorkload],
     now: datetime,
 ) -> list[Queue]:
     """Combine LocalQueues, the readable ClusterQueues (by name) and Workloads."""
@@ -152,80 +161,87 @@ def queues(
 
 
 def _queue(
-    item: Object, cluster: Mapping[str, Object], workloads: Sequence[Object], now: datetime
+    item: KueueQueue,
+    cluster: Mapping[str, KueueQueue],
+    workloads: Sequence[QueuedWorkload],
+    now: datetime,
 ) -> Queue:
-    name = item["metadata"]["name"]
-    cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
-    status = item.get("status") or {}
+    name = item.metadata.name
+    cluster_queue_name = item.spec.cluster_queue
+    status = item.status
     cluster_queue = cluster.get(cluster_queue_name)
 
     active = _condition(item, "Active")
-    stopped = "" if active.get("status", "True") == "True" else active.get("message") or "stopped"
+    stopped = ""
+    if active.status not in ("", "True"):
+        stopped = active.message or "stopped"
 
-    in_queue = [item for item in workloads if item.get("spec", {}).get("queueName") == name]
+    in_queue = [item for item in workloads if item.spec.queue_name == name]
     pending = None
     if cluster_queue is not None:
-        pending = (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0
+        pending = cluster_queue.status.pending_workloads
 
     times = [time for time in map(_admitted_at, in_queue) if time and now - time <= _RECENT]
     interval = None
     if len(times) >= _MIN_ADMISSIONS:
         interval = (now - min(times)).total_seconds() / len(times)
 
-    spec = (cluster_queue or {}).get("spec") or {}
+    spec = cluster_queue.spec if cluster_queue else QueueSpec()
     return Queue(
         name=name,
-        namespace=item["metadata"].get("namespace") or "",
+        namespace=item.metadata.namespace,
         cluster_queue=cluster_queue_name,
-        admitted=status.get("admittedWorkloads") or 0,
-        pending=status.get("pendingWorkloads") or 0,
-        stopped=str(stopped),
+        admitted=status.admitted_workloads,
+        pending=status.pending_workloads,
+        stopped=stopped,
         pending_in_cluster_queue=pending,
         resources=tuple(_shares(_read_used(item), cluster_queue)),
         waiting=tuple(entry.in_queue for entry in waiting(in_queue)),
-        cohort=str(spec.get("cohortName") or spec.get("cohort") or ""),
-        strict=spec.get("queueingStrategy") == "StrictFIFO",
+        cohort=spec.cohort_name or spec.cohort,
+        strict=spec.queueing_strategy == "StrictFIFO",
         recent_admissions=len(times),
         interval_seconds=interval,
     )
 
 
-def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -> Iterable[Share]:
+def _shares(
+    used: Mapping[tuple[str, str], str], cluster_queue: KueueQueue | None
+) -> Iterable[Share]:
     if cluster_queue is None:
         return [Share(*key, total, None, None) for key, total in used.items()]
 
     used_by_all = _read_used(cluster_queue)
     return [
         Share(
-            flavor["name"],
-            resource["name"],
-            used.get((flavor["name"], resource["name"]), "0"),
-            used_by_all.get((flavor["name"], resource["name"]), "0"),
-            str(resource.get("nominalQuota", "")),
+            flavor.name,
+            resource.name,
+            used.get((flavor.name, resource.name), "0"),
+            used_by_all.get((flavor.name, resource.name), "0"),
+            str(resource.nominal_quota),
         )
-        for group in cluster_queue.get("spec", {}).get("resourceGroups") or ()
-        for flavor in group.get("flavors") or ()
-        for resource in flavor.get("resources") or ()
+        for group in cluster_queue.spec.resource_groups or ()
+        for flavor in group.flavors or ()
+        for resource in flavor.resources or ()
     ]
 
 
-def _read_used(item: Object) -> dict[tuple[str, str], str]:
-    flavors = (item.get("status") or {}).get("flavorsReservation") or ()
+def _read_used(item: KueueQueue) -> dict[tuple[str, str], str]:
+    flavors = item.status.flavors_reservation or ()
     return {
-        (flavor["name"], resource["name"]): str(resource.get("total", "0"))
+        (flavor.name, resource.name): str(resource.total)
         for flavor in flavors
-        for resource in flavor.get("resources") or ()
+        for resource in flavor.resources or ()
     }
 
 
-def waiting(workloads: Iterable[Object]) -> list[PendingWorkload]:
+def waiting(workloads: Iterable[QueuedWorkload]) -> list[PendingWorkload]:
     """Return the pending Workloads of each queue, in the order Kueue tries them."""
-    queues: dict[str, list[Object]] = {}
+    queues: dict[str, list[QueuedWorkload]] = {}
     for item in workloads:
         ends = [_condition(item, kind) for kind in ("QuotaReserved", "Admitted", "Finished")]
-        goes_on = any(condition.get("status") == "True" for condition in ends)
-        if not goes_on and item.get("spec", {}).get("active") is not False:
-            queues.setdefault(item.get("spec", {}).get("queueName") or "", []).append(item)
+        goes_on = any(condition.status == "True" for condition in ends)
+        if not goes_on and item.spec.active is not False:
+            queues.setdefault(item.spec.queue_name, []).append(item)
     return [entry for name, items in queues.items() for entry in _positions(name, items)]
 
 
@@ -234,49 +250,47 @@ def of_object(waiting: Iterable[PendingWorkload], kind: str, name: str) -> Pendi
     return next((entry for entry in waiting if entry.workload == f"{kind}/{name}"), None)
 
 
-def _positions(queue: str, items: Sequence[Object]) -> Iterable[PendingWorkload]:
+def _positions(queue: str, items: Sequence[QueuedWorkload]) -> Iterable[PendingWorkload]:
     ordered = sorted(items, key=lambda item: (-_priority(item), _since(item), _name(item)))
     for position, item in enumerate(ordered, start=1):
-        owners = item["metadata"].get("ownerReferences") or ()
-        owner = next((f"{it['kind']}/{it['name']}" for it in owners), f"Workload/{_name(item)}")
-        reason = str(_condition(item, "QuotaReserved").get("message") or "").strip()
+        owners = item.metadata.owner_references
+        owner = next((f"{it.kind}/{it.name}" for it in owners), f"Workload/{_name(item)}")
+        reason = _condition(item, "QuotaReserved").message.strip()
         reason = f"can never be admitted: {reason}" if _NEVER in reason else reason
         values = owner, position, _priority(item), _since(item), reason
         yield PendingWorkload(*values, queue, len(ordered))
 
 
-def _condition(item: Object, kind: str) -> Object:
+def _condition(item: KueueQueue | QueuedWorkload, kind: str) -> Condition:
     """Return a condition by its type; the order of the list has no meaning."""
-    for condition in item.get("status", {}).get("conditions") or ():
-        if condition.get("type") == kind:
-            return dict(condition)
-    return {}
+    for condition in item.status.conditions:
+        if condition.type == kind:
+            return condition
+    return NO_CONDITION
 
 
-def _admitted_at(item: Object) -> datetime | None:
+def _admitted_at(item: QueuedWorkload) -> datetime | None:
     admitted = _condition(item, "Admitted")
-    return (
-        age.parse(admitted.get("lastTransitionTime")) if admitted.get("status") == "True" else None
-    )
+    return age.parse(admitted.last_transition_time) if admitted.status == "True" else None
 
 
-def _priority(item: Object) -> int:
-    return int(item.get("spec", {}).get("priority") or 0)
+def _priority(item: QueuedWorkload) -> int:
+    return item.spec.priority or 0
 
 
-def _since(item: Object) -> str:
+def _since(item: QueuedWorkload) -> str:
     """Return the time by which Kueue orders the Workload.
 
     This is its creation, or its eviction if its pods were not ready in time.
     """
     evicted = _condition(item, "Evicted")
-    timed_out = evicted.get("status") == "True" and evicted.get("reason") == "PodsReadyTimeout"
-    requeued_at = evicted.get("lastTransitionTime") if timed_out else None
-    return str(requeued_at or item["metadata"].get("creationTimestamp") or "")
+    timed_out = evicted.status == "True" and evicted.reason == "PodsReadyTimeout"
+    requeued_at = evicted.last_transition_time if timed_out else None
+    return requeued_at or item.metadata.creation_timestamp
 
 
 def _name(item: Object) -> str:
-    return str(item["metadata"]["name"])
+    return item.metadata.name
 
 
 _UNSEEN = "no Volcano scheduler has handled it"
@@ -312,40 +326,43 @@ class WaitingGroup(Struct, frozen=True):
         return f"PodGroup {self.name} is {self.phase} in Volcano's queue {self.queue}{details}"
 
 
-def may_limit(queue: Object | None) -> bool:
+def may_limit(queue: VolcanoQueue | None) -> bool:
     """Return whether a Volcano queue may be what a group waits for; None is a queue not read.
 
     A queue without a capability of its own or of a parent has all that the cluster has.
     """
-    spec = (queue or {}).get("spec") or {}
-    return queue is None or bool(spec.get("capability")) or spec.get("parent", "root") != "root"
+    if queue is None or queue.spec is None:
+        return queue is None
+    return bool(queue.spec.capability) or queue.spec.parent not in (None, "root")
 
 
-def waiting_group(group: Object) -> WaitingGroup | None:
-    status = group.get("status") or {}
-    phase = status.get("phase") or ""
+def waiting_group(group: PodGroup) -> WaitingGroup | None:
+    status = group.status
+    phase = status.phase
     if phase not in _GROUP_REASONS:
         return None
     unschedulable = [
         condition
-        for condition in status.get("conditions") or ()
-        if condition.get("type") == "Unschedulable" and condition.get("status") == "True"
+        for condition in status.conditions
+        if condition.type == "Unschedulable" and condition.status == "True"
     ]
-    unschedulable.sort(key=lambda condition: condition.get("lastTransitionTime") or "")
-    latest = unschedulable[-1] if unschedulable else {}
-    message = latest.get("message") or latest.get("reason") or ""
-    queue = (group.get("spec") or {}).get("queue") or "default"
-    return WaitingGroup(group["metadata"]["name"], queue, phase, str(message).strip())
+    unschedulable.sort(key=lambda condition: condition.last_transition_time or "")
+    latest = unschedulable[-1] if unschedulable else LooseCondition()
+    message = latest.message or latest.reason or ""
+    queue = group.spec.queue or "default"
+    return WaitingGroup(group.metadata.name, queue, phase, message.strip())
 
 
-def group_name(pod: Object) -> str:
+def group_name(pod: Pod) -> str:
     """Return the PodGroup of Kubernetes that a pod names; empty for none."""
-    return str((pod.get("spec", {}).get("schedulingGroup") or {}).get("podGroupName") or "")
+    return pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else ""
 
 
-def gang_of(group: Object) -> tuple[int, str]:
+def gang_of(group: Gang) -> tuple[int, str]:
     """Return how many pods of a PodGroup of Kubernetes start together, and their topology."""
-    spec = group.get("spec") or {}
-    gang = (spec.get("schedulingPolicy") or {}).get("gang") or {}
-    topology = (spec.get("schedulingConstraints") or {}).get("topology") or [{}]
-    return gang.get("minCount") or 0, topology[0].get("key") or ""
+    spec = group.spec
+    gang = spec.scheduling_policy and spec.scheduling_policy.gang
+    constraints = spec.scheduling_constraints
+    topology = (constraints and constraints.topology) or (TopologyConstraint(),)
+    count = gang.min_count if gang else 0
+    return count, topology[0].key

@@ -7,8 +7,9 @@ from msgspec import Struct
 from kubectl_sky.plan.resources import ACCELERATORS
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.documents import Note, Part, always
+from kubectl_sky.words.pod_objects import Resources
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object
 
 
 class NodeResources(Part, frozen=True):
@@ -27,22 +28,22 @@ class Requested(Struct, frozen=True):
     resources: NodeResources = NodeResources()
 
 
-def requested(item: Object) -> Requested:
+def requested(item: TaskObject) -> Requested:
     """Return what an object's nodes request: of several templates, the last one is the workers'."""
-    try:
-        containers = registry.of(item).templates(item)[-1]["spec"]["containers"]
-        main = next(entry for entry in containers if entry.get("name") == names.CONTAINER)
-        resources = main.get("resources") or {}
-        sizes = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    except (AttributeError, LookupError, StopIteration, TypeError, ValueError):
+    templates = registry.of(item).pod_templates(item)
+    containers = templates[-1].spec.containers if templates else ()
+    main = next((entry for entry in containers if entry.name == names.CONTAINER), None)
+    if main is None:
         return Requested()  # the pod template in an AppWrapper may be anything
 
+    resources = main.resources or Resources()
+    sizes = {**(resources.limits or {}), **(resources.requests or {})}
     device = next((name for name in ACCELERATORS if name in sizes), "")
     gpus = bounded.integer(sizes.get(device))
 
-    annotations = item["metadata"].get("annotations") or {}
+    annotations = item.metadata.annotations
     accelerators = annotations.get(names.ACCELERATORS) or (f"{device}:{gpus}" if gpus else "")
-    resources = NodeResources(
+    requested_sizes = NodeResources(
         gpus, str(sizes.get("cpu", "")), str(sizes.get("memory", "")), accelerators
     )
-    return Requested(str(main.get("image") or ""), resources)
+    return Requested(main.image, requested_sizes)

@@ -123,6 +123,7 @@ _BUILT_IN: tuple[Right, ...] = (
 
 def _find_installed() -> Iterator[Right]:
     """Yield the rights on kinds that operators install; other tasks need none of them."""
+    kind: Kind
     for kind, requires in registry.KINDS.items():
         if requires:
             yield from _rights(kind, "list watch", f"{_ANY_TASK}: {kind.plural}", optional=True)

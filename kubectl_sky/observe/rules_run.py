@@ -26,7 +26,8 @@ from kubectl_sky.observe.reasons import (
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.plan import resources
 from kubectl_sky.words import names
-from kubectl_sky.workloads.workload import LATE, LATE_JOB_SET, STOPPED, Object
+from kubectl_sky.words.pod_objects import NO_POD, Pod, PodContainer, Probe
+from kubectl_sky.workloads.workload import LATE, LATE_JOB_SET, STOPPED
 
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
@@ -39,8 +40,8 @@ def _rank(signal: Signal) -> int:
     return signal.ranks[0] if signal.ranks else 0
 
 
-def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object:
-    return snapshot.pods.get(_rank(signal), {})
+def _pod(snapshot: TaskSnapshot, signal: Signal) -> Pod:
+    return snapshot.pods.get(_rank(signal), NO_POD)
 
 
 def _log(snapshot: TaskSnapshot, signal: Signal) -> Sequence[str]:
@@ -79,17 +80,17 @@ def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how long a probe may fail, which field says so, and what to change."""
     kind = groups.get("which", signal.reason).lower()
     pod = _pod(snapshot, signal)
-    containers = pod.get("spec", {}).get("containers", ())
-    main: Object = next((item for item in containers if item["name"] == names.CONTAINER), {})
+    containers = pod.spec.containers
+    main = next((item for item in containers if item.name == names.CONTAINER), PodContainer())
 
-    probe = main.get(f"{kind}Probe") or {}
-    failures = probe.get("failureThreshold", 3)
-    period = probe.get("periodSeconds", 10)
-    seconds = failures * period
+    probes = {"startup": main.startup_probe, "readiness": main.readiness_probe}
+    probe = probes.get(kind, main.liveness_probe) or Probe()
+    period = probe.period_seconds
+    seconds = probe.failure_threshold * period
 
     limit = f"{seconds} seconds"
     advice = "correct the probe in config.kubernetes.pod_config"
-    if names.SERVICE in pod.get("metadata", {}).get("labels", {}):
+    if names.SERVICE in pod.metadata.labels:
         field = "consecutive_failure_threshold_timeout"
         if kind == "startup":
             field = "initial_delay_seconds"
@@ -108,7 +109,7 @@ def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
 def _head_memory(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     pod = _pod(snapshot, signal)
-    return {"limit": resources.container_limit(pod, names.CONTAINER, "memory") or "not set"}
+    return {"limit": resources.container_limit(pod.spec, names.CONTAINER, "memory") or "not set"}
 
 
 def _ended(name: str, reason: str, what: str, then: str, mere: bool = False) -> Rule:
@@ -128,7 +129,7 @@ def _gone(name: str, reason: str, message: str, what: str, then: str = "{advice}
 def _restart(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how the node runs again: not before its pod is gone, if that is being deleted."""
     pod = _pod(snapshot, signal)
-    recovers = any("podFailurePolicy" in item.get("spec", {}) for item in snapshot.workloads)
+    recovers = any(item.spec.pod_failure_policy for item in snapshot.workloads)
     if recovers and pod and is_terminating(pod) and is_silent(pod):
         command = f"`kubectl sky wait {snapshot.task_id} --continue`"
         advice = f"{command} removes it, so that another one starts; or {repair(_host(pod))}"
@@ -150,14 +151,14 @@ def _deadline(name: str, source: SignalSource, owner: str, where: str) -> Rule:
     return Rule(name, Stage.RUN, source, "{cause}", "{advice}", reason, detail=words)
 
 
-def _host(pod: Object) -> str:
-    return str(pod["spec"]["nodeName"])
+def _host(pod: Pod) -> str:
+    return pod.spec.node_name
 
 
 def _image(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     pod = _pod(snapshot, signal)
-    containers = pod.get("spec", {}).get("containers", ())
-    image = next((item.get("image") for item in containers if item["name"] == names.CONTAINER), "")
+    containers = pod.spec.containers
+    image = next((item.image for item in containers if item.name == names.CONTAINER), "")
     return {"image": f"; image {image}" if image else ""}
 
 

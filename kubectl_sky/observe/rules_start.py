@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.words import names
+from kubectl_sky.words.pod_objects import NO_POD
 
 _PULL = "ErrImagePull|ImagePullBackOff|RegistryUnavailable"
 _CONFIG = "CreateContainerConfigError"
@@ -41,7 +42,7 @@ def _mount(name: str, message: str, what: str, then: str, mere: bool = False) ->
 def _host(snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
     """Return the cluster node of the first affected node."""
     pods = (snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods)
-    hosts = (pod.get("spec", {}).get("nodeName") for pod in pods)
+    hosts = (pod.spec.node_name for pod in pods)
     return {"host": next(filter(None, hosts), "HOST")}
 
 
@@ -248,9 +249,9 @@ def _image_of_pod(
     """Return the image, which not each message quotes: then that of the main container."""
     if image := groups.get("image"):
         return {"image": image}
-    pod = next((snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods), {})
-    containers = pod.get("spec", {}).get("containers") or ()
-    images = {item.get("name"): item.get("image", "") for item in containers}
+    pod = next((snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods), NO_POD)
+    containers = pod.spec.containers
+    images = {item.name: item.image for item in containers}
     return {"image": images.get(names.CONTAINER) or next(iter(images.values()), "")}
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,10 +29,15 @@ from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan import resources
 from kubectl_sky.plan.resources import amount_of
 from kubectl_sky.words import age, bounded, kinds, names
+from kubectl_sky.words.core_objects import Event
+from kubectl_sky.words.kinds import Kind, ReadKind
+from kubectl_sky.words.objects import NO_CONDITION, Object, find_true
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import rayservice, registry
-from kubectl_sky.workloads.workload import LATE, QUEUED, STOPPED, SUSPEND, Object
-from kubectl_sky.workloads.workload import condition as true_condition
-from kubectl_sky.workloads.workload import field as field_of
+from kubectl_sky.workloads.workload import LATE, QUEUED, STOPPED
+
+T = TypeVar("T", bound=Object)
 
 _REASON_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
 _NODE_TOTAL = re.compile(r"^\d+/(\d+) nodes are (?:un)?available: ")  # Volcano: unavailable
@@ -91,6 +97,20 @@ class Signal(Struct, frozen=True):
     about: str = ""  # the affected object, or how many cluster nodes: `2/3`
 
 
+ALL_PODS = "pods of all namespaces"  # a key of the objects of a snapshot
+
+
+def key_of(kind: Kind) -> str:
+    """Return the key of a kind in a snapshot: there are two kinds of the name PodGroup."""
+    return kind.resource if kind.group == kinds.GANG.group else kind.kind
+
+
+def select(objects: Mapping[str, Iterable[Object]], kind: ReadKind[T]) -> tuple[T, ...]:
+    """Return the objects of a kind from a snapshot's; none if they have not been read."""
+    items = objects.get(key_of(kind), ())
+    return tuple(item for item in items if isinstance(item, kind.shape))
+
+
 class TaskSnapshot(Struct, frozen=True, dict=True):
     """A task's objects at one moment, by kind.
 
@@ -113,57 +133,58 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
 
     @cached_property
     def status(self) -> TaskStatus | None:
-        return self.task or next(iter(tasks(self.workloads, self.of(kinds.POD.kind))), None)
+        return self.task or next(iter(tasks(self.workloads, self.of(kinds.POD))), None)
 
-    def of(self, kind: str) -> tuple[Object, ...]:
-        return self.objects.get(kind, ())
+    def of(self, kind: ReadKind[T]) -> tuple[T, ...]:
+        return select(self.objects, kind)
 
-    def named(self, kind: str, name: str) -> Object | None:
-        return next((item for item in self.of(kind) if item["metadata"]["name"] == name), None)
+    @property
+    def running(self) -> tuple[Pod, ...] | None:
+        """The unfinished pods of all namespaces; None if they have not been read."""
+        items = self.objects.get(ALL_PODS)
+        return None if items is None else tuple(it for it in items if isinstance(it, Pod))
+
+    def named(self, kind: ReadKind[T], name: str) -> T | None:
+        return next((item for item in self.of(kind) if item.metadata.name == name), None)
 
     @cached_property
-    def workloads(self) -> tuple[Object, ...]:
-        objects = (item for kind in registry.KINDS for item in self.of(kind.kind))
+    def workloads(self) -> tuple[TaskObject, ...]:
+        objects = (item for kind in registry.KINDS for item in self.of(kind))
         return tuple(item for item in objects if registry.is_root_object(item))
 
     @cached_property
-    def pods(self) -> Mapping[int, Object]:
+    def pods(self) -> Mapping[int, Pod]:
         if not self.task and not self.workloads:
             return {}
         backend = self.task.workload if self.task else registry.of(self.workloads[0])
-        oldest_first = sorted(
-            self.of(kinds.POD.kind), key=lambda pod: pod["metadata"]["creationTimestamp"]
-        )
+        oldest_first = sorted(self.of(kinds.POD), key=lambda pod: pod.metadata.creation_timestamp)
         newest = {backend.rank(pod): pod for pod in oldest_first}
         return {rank: newest[rank] for rank in sorted(newest)}
 
     @cached_property
-    def endings(self) -> Mapping[str, Object]:
+    def endings(self) -> Mapping[str, Event]:
         """The event that tells how the last pod of an owner ended, by the prefix of its pods.
 
         Pods that their Job deleted are left out: its own events name them.
         """
-        events = self.of(kinds.EVENT.kind)
-        endings = dict[str, Object]()
-        messages = {event.get("message") for event in events}
+        events = self.of(kinds.EVENT)
+        endings = dict[str, Event]()
+        messages = {event.message for event in events}
         for event in events:
-            about = event.get("involvedObject", {})
-            reason = event.get("reason", "")
-            pod = about.get("name", "")
+            about = event.involved_object
+            reason = event.reason
+            pod = about.name
             owner = pod.rpartition("-")[0]
             is_weak = reason == "Killing" and (
                 owner in endings or f"Deleted pod: {pod}" in messages
             )
-            if about.get("kind") == kinds.POD.kind and reason in _POD_ENDINGS and not is_weak:
+            if about.kind == kinds.POD.kind and reason in _POD_ENDINGS and not is_weak:
                 endings[owner] = event
         return endings
 
     @cached_property
     def ranks(self) -> Mapping[str, tuple[int, ...]]:
-        return {
-            item["metadata"].get("uid", ""): tuple(registry.of(item).ranks(item))
-            for item in self.workloads
-        }
+        return {item.metadata.uid: tuple(registry.of(item).ranks(item)) for item in self.workloads}
 
 
 def find_signals(snapshot: TaskSnapshot) -> list[Signal]:
@@ -206,24 +227,21 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
 
 
 def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
-    for workload in snapshot.of("Workload"):
-        owners = [owner.get("uid") for owner in workload["metadata"].get("ownerReferences", ())]
+    for workload in snapshot.of(kinds.QUEUED_WORKLOAD):
+        owners = [owner.uid for owner in workload.metadata.owner_references]
         ranks = next((snapshot.ranks[uid] for uid in owners if uid in snapshot.ranks), None)
         if ranks is None:
             continue  # belongs to another task
 
-        conditions = {
-            condition.get("type"): condition
-            for condition in workload.get("status", {}).get("conditions", ())
-        }
-        if conditions.get("Admitted", {}).get("status") == "True" or "Finished" in conditions:
+        conditions = {condition.type: condition for condition in workload.status.conditions}
+        if conditions.get("Admitted", NO_CONDITION).status == "True" or "Finished" in conditions:
             continue
 
         for kind, status in _NOT_ADMITTED:
-            condition = conditions.get(kind, {})
-            if condition.get("status") == status:
-                reason = condition.get("reason", "")
-                message = condition.get("message", "")
+            condition = conditions.get(kind, NO_CONDITION)
+            if condition.status == status:
+                reason = condition.reason
+                message = condition.message
                 yield ranks, Signal(SignalSource.QUEUE, reason, message)
                 break
 
@@ -231,20 +249,20 @@ def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Sign
 def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     ranks = sorted({rank for group_ranks in snapshot.ranks.values() for rank in group_ranks})
 
-    for group in snapshot.of(kinds.POD_GROUP.kind):
+    for group in snapshot.of(kinds.POD_GROUP):
         waiting = queues.waiting_group(group)
         if waiting:
-            queue = snapshot.named(kinds.VOLCANO_QUEUE.kind, waiting.queue)
+            queue = snapshot.named(kinds.VOLCANO_QUEUE, waiting.queue)
             is_limited = waiting.reason != QUEUED or queues.may_limit(queue)
             reason = waiting.reason if is_limited else "Unschedulable"
             yield ranks, Signal(SignalSource.GANG, reason, str(waiting))
 
     pods = {rank: pod for rank, pod in snapshot.pods.items() if _phase(pod) == "Pending"}
-    unscheduled = [rank for rank, pod in pods.items() if not pod.get("spec", {}).get("nodeName")]
+    unscheduled = [rank for rank, pod in pods.items() if not pod.spec.node_name]
     messages = list(filter(None, map(_unschedulable, pods.values())))
 
-    for group in snapshot.of(kinds.GANG.resource):
-        members, topology = queues.gang_of(group)
+    for gang in snapshot.of(kinds.GANG):
+        members, topology = queues.gang_of(gang)
         existing = sum(_phase(pod) in ("Pending", "Running") for pod in snapshot.pods.values())
         if unscheduled and existing < members:
             about = str(members)
@@ -254,11 +272,11 @@ def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signa
             yield unscheduled, Signal(SignalSource.GANG, UNSCHEDULABLE, text, about=topology)
 
 
-def _unschedulable(pod: Object) -> str:
+def _unschedulable(pod: Pod) -> str:
     """Return why the scheduler does not place a pod; empty if it has not tried."""
-    for entry in pod.get("status", {}).get("conditions", ()):
-        if entry.get("type") == "PodScheduled" and entry.get("reason") == UNSCHEDULABLE:
-            return str(entry.get("message"))
+    for entry in pod.status.conditions:
+        if entry.type == "PodScheduled" and entry.reason == UNSCHEDULABLE:
+            return entry.message
     return ""
 
 
@@ -313,8 +331,8 @@ def _signals_without_pod(
     event = endings.get(node.job) or endings.get(f"{node.job}-{node.index}")
 
     if event:
-        source, reason = _POD_ENDINGS[event["reason"]]
-        yield ranks, Signal(source, reason, event.get("message", ""))
+        source, reason = _POD_ENDINGS[event.reason]
+        yield ranks, Signal(source, reason, event.message)
     elif node.reason == STOPPED:
         yield (), Signal(SignalSource.NODE, STOPPED, node.message)
     elif node.reason in (JOB_NOT_FOUND, POD_DELETED, POD_NOT_FOUND):
@@ -329,38 +347,36 @@ def _signals_without_pod(
 def _workload_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     late = _ranks_that_are_late(snapshot.status)
     for item in filter(_has_cause, snapshot.workloads):
-        ranks = snapshot.ranks[item["metadata"].get("uid", "")]
-        for condition in item.get("status", {}).get("conditions", ()):
-            if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
-                reason = condition.get("reason", "")
-                message = condition.get("message", "")
+        ranks = snapshot.ranks[item.metadata.uid]
+        for condition in item.status.conditions:
+            if condition.status == "True" and condition.type in _ENDINGS:
+                reason = condition.reason
+                message = condition.message
                 yield ranks, Signal(SignalSource.WORKLOAD, reason, message)
                 late.difference_update(ranks)
-        if field_of(item, registry.of(item).suspend_path or SUSPEND):
-            queue = item["metadata"].get("labels", {}).get(names.QUEUE, "")
+        if registry.of(item).is_suspended(item):
+            queue = item.metadata.labels.get(names.QUEUE, "")
             yield ranks, Signal(SignalSource.WORKLOAD, "Suspended", queue)
     if late:  # by the times of an object whose conditions do not name the deadline
         yield late, Signal(SignalSource.WORKLOAD, LATE, "")
 
 
 def _controller_signals(
-    snapshot: TaskSnapshot, pods: Mapping[int, Object]
+    snapshot: TaskSnapshot, pods: Mapping[int, Pod]
 ) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why controllers have not created all pods."""
-    controllers = {item["metadata"]["name"]: item for item in snapshot.of(kinds.JOB.kind)}
-    controllers |= {item["metadata"]["name"]: item for item in snapshot.workloads}
+    controllers: dict[str, TaskObject] = {
+        item.metadata.name: item for item in snapshot.of(kinds.JOB)
+    }
+    controllers |= {item.metadata.name: item for item in snapshot.workloads}
     for name, item in controllers.items():
-        missing = [
-            rank
-            for rank in snapshot.ranks.get(item["metadata"].get("uid", ""), ())
-            if rank not in pods
-        ]
+        missing = [rank for rank in snapshot.ranks.get(item.metadata.uid, ()) if rank not in pods]
         if pods and not missing:
             continue
         for event in _events(snapshot, name):
             # Each message names a different pod that was never created.
-            message = re.sub(r'pods "[^"]*"', "pods", event.get("message", ""))
-            yield missing, Signal(SignalSource.WORKLOAD_EVENT, event.get("reason", ""), message)
+            message = re.sub(r'pods "[^"]*"', "pods", event.message)
+            yield missing, Signal(SignalSource.WORKLOAD_EVENT, event.reason, message)
 
 
 def _ranks_that_are_late(task: TaskStatus | None) -> set[int]:
@@ -369,64 +385,67 @@ def _ranks_that_are_late(task: TaskStatus | None) -> set[int]:
     return {node.index for node in nodes if node.state is State.FAILED and node.reason == LATE}
 
 
-def _has_cause(item: Object) -> bool:
+def _has_cause(item: TaskObject) -> bool:
     """Return whether its conditions explain a failure: not if a client has ended it."""
-    return not {names.STOPPED_FOR, names.MAIN_ENDED} & {*item["metadata"].get("annotations", {})}
+    return not {names.STOPPED_FOR, names.MAIN_ENDED} & {*item.metadata.annotations}
 
 
-def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
-    status = pod.get("status", {})
-    for condition in status.get("conditions", ()):
-        kind = condition.get("type")
-        message = condition.get("message", "")
-        if kind == "PodScheduled" and condition.get("status") == "False":
-            signals = _split_scheduler_message(condition.get("reason", ""), message)
+def _scheduling_signals(snapshot: TaskSnapshot, pod: Pod) -> Iterator[Signal]:
+    status = pod.status
+    for condition in status.conditions:
+        kind = condition.type
+        message = condition.message
+        if kind == "PodScheduled" and condition.status == "False":
+            signals = _split_scheduler_message(condition.reason, message)
             yield from _with_all_resources(snapshot, pod, list(signals))
-        if kind == "DisruptionTarget" and condition.get("status") == "True":
-            yield Signal(SignalSource.POD, condition.get("reason", ""), message)
+        if kind == "DisruptionTarget" and condition.status == "True":
+            yield Signal(SignalSource.POD, condition.reason, message)
 
-    if status.get("reason") and not is_ended_by_us(pod):
-        yield Signal(SignalSource.POD, status["reason"], status.get("message", ""))
+    if status.reason and not is_ended_by_us(pod):
+        yield Signal(SignalSource.POD, status.reason, status.message)
 
-    spec = pod.get("spec", {})
-    created = age.parse(pod["metadata"].get("creationTimestamp"))
+    spec = pod.spec
+    created = age.parse(pod.metadata.creation_timestamp)
     is_new = snapshot.now and created and snapshot.now - created < _SCHEDULER_SECONDS
-    is_scheduled = bool(status.get("conditions") or spec.get("nodeName"))
+    is_scheduled = bool(status.conditions or spec.node_name)
     if _phase(pod) == "Pending" and not (is_scheduled or is_new):
-        scheduler = spec.get("schedulerName", "default-scheduler")
+        scheduler = spec.scheduler_name or "default-scheduler"
         yield Signal(SignalSource.SCHEDULER, "Unseen", scheduler)
 
 
-def _kubelet_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
+def _kubelet_signals(snapshot: TaskSnapshot, pod: Pod) -> Iterator[Signal]:
     """Yield warning events of a pod that has not started, and whether its kubelet is gone.
 
     Scheduler events are skipped: the pod's PodScheduled condition has the same message.
     """
     if _phase(pod) in ("Running", "Succeeded"):
         return
-    name = pod["metadata"]["name"]
-    host = pod.get("spec", {}).get("nodeName")
-    cluster_node = snapshot.named(kinds.NODE.kind, host) if host else None
-    if _phase(pod) == "Pending" and cluster_node and not true_condition(cluster_node, "Ready"):
-        yield Signal(SignalSource.POD_EVENT, "NodeNotReady", "", about=str(host))
+    name = pod.metadata.name
+    host = pod.spec.node_name
+    cluster_node = snapshot.named(kinds.NODE, host) if host else None
+    if (
+        _phase(pod) == "Pending"
+        and cluster_node
+        and not find_true(cluster_node.status.conditions, "Ready")
+    ):
+        yield Signal(SignalSource.POD_EVENT, "NodeNotReady", "", about=host)
     ignored = ["FailedScheduling"]
     if _phase(pod) == "Pending" and not _has_restarted(pod):  # probes may still succeed
         ignored.append("Unhealthy")
     for event in _events(snapshot, name, warnings=False):
-        is_telling = event.get("type") == "Warning" or event.get("reason") in _AUTOSCALER
-        if is_telling and event.get("reason") not in ignored:
-            message = str(event.get("message", "")).replace(name, "the pod")
-            yield Signal(SignalSource.POD_EVENT, event.get("reason", ""), message)
+        is_telling = event.type == "Warning" or event.reason in _AUTOSCALER
+        if is_telling and event.reason not in ignored:
+            message = event.message.replace(name, "the pod")
+            yield Signal(SignalSource.POD_EVENT, event.reason, message)
 
 
-def _has_restarted(pod: Object) -> bool:
-    status = pod.get("status", {})
-    lists = (status.get(name) or () for name in ("initContainerStatuses", "containerStatuses"))
-    return any(item.get("restartCount") for item in chain(*lists))
+def _has_restarted(pod: Pod) -> bool:
+    statuses = chain(pod.status.init_container_statuses, pod.status.container_statuses)
+    return any(item.restart_count for item in statuses)
 
 
 def _with_all_resources(
-    snapshot: TaskSnapshot, pod: Object, signals: Sequence[Signal]
+    snapshot: TaskSnapshot, pod: Pod, signals: Sequence[Signal]
 ) -> Iterator[Signal]:
     """Yield one signal for all insufficient resources, also those that the scheduler left out.
 
@@ -434,7 +453,7 @@ def _with_all_resources(
     """
     short = [signal for signal in signals if signal.message.startswith(_INSUFFICIENT)]
     named = resources.ACCELERATORS if any("node affinity" in it.message for it in signals) else ()
-    sizes = resources.too_large(pod, snapshot.of(kinds.NODE.kind))
+    sizes = resources.too_large(pod.spec, snapshot.of(kinds.NODE))
     oversized = [name for name in sizes if name not in named]
 
     yield from (signal for signal in signals if signal not in short)
@@ -456,8 +475,8 @@ def _count(about: str) -> int:
     return bounded.integer(about.partition("/")[0])
 
 
-def _phase(pod: Object) -> str:
-    return str(pod.get("status", {}).get("phase", ""))
+def _phase(pod: Pod) -> str:
+    return pod.status.phase
 
 
 def _split_scheduler_message(reason: str, message: str) -> Iterator[Signal]:
@@ -476,55 +495,51 @@ def _split_scheduler_message(reason: str, message: str) -> Iterator[Signal]:
         yield Signal(SignalSource.SCHEDULER, reason, text[item.end() : end], about=about)
 
 
-def _container_signals(pod: Object) -> Iterator[Signal]:
-    status = pod.get("status", {})
-    ended = "terminated" in container(pod).get("state", {})  # sidecars end after it
-    started = init_statuses(pod) if ended else status.get("initContainerStatuses") or ()
+def _container_signals(pod: Pod) -> Iterator[Signal]:
+    status = pod.status
+    ended = container(pod).state.terminated  # sidecars end after it
+    started = init_statuses(pod) if ended else status.init_container_statuses
     init_containers = [(True, item) for item in started]
-    containers = [(False, item) for item in status.get("containerStatuses") or ()]
+    containers = [(False, item) for item in status.container_statuses]
 
     for init, item in init_containers + containers:
-        about = f"init container {item['name']}" if init else ""
-        if not init and item["name"] != names.CONTAINER:
+        about = f"init container {item.name}" if init else ""
+        if not init and item.name != names.CONTAINER:
             if is_ended_by_us(pod):
                 continue
-            about = f"container {item['name']}"
+            about = f"container {item.name}"
 
-        state = item.get("state", {})
-        if "waiting" in state:
-            waiting = state["waiting"]
-            message = _without_pod_name(waiting.get("message", ""))
-            yield Signal(SignalSource.WAITING, waiting.get("reason", ""), message, about=about)
+        state = item.state
+        if state.waiting:
+            waiting = state.waiting
+            message = _without_pod_name(waiting.message)
+            yield Signal(SignalSource.WAITING, waiting.reason, message, about=about)
 
-        restarts = "waiting" in state or ("running" in state and not item.get("ready", True))
+        restarts = bool(state.waiting or (state.running and not item.ready))
         if restarts:
-            state = item.get("lastState", {})
-        end = state.get("terminated")
-        if end and (
-            end.get("exitCode") or end.get("reason") == "OOMKilled" or (restarts and not init)
-        ):
+            state = item.last_state
+        end = state.terminated
+        if end and (end.exit_code or end.reason == "OOMKilled" or (restarts and not init)):
             source = SignalSource.INIT_ENDED if init else SignalSource.ENDED
-            reason = f"{end.get('reason', 'Error')} {end.get('exitCode')}"
-            message = _without_pod_name((end.get("message") or "").strip())
+            reason = f"{end.reason or 'Error'} {end.exit_code}"
+            message = _without_pod_name(end.message.strip())
             yield Signal(source, reason, message, about=about)
 
 
-def _ended_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
+def _ended_signals(snapshot: TaskSnapshot, pod: Pod) -> Iterator[Signal]:
     """Yield the signals of a pod's containers; the end of one that a probe killed names the probe.
 
     Whatever its exit code: a program may end by itself when the kubelet sends SIGTERM.
     """
     status = container(pod)
-    states = (status.get(state, {}).get("terminated") for state in ("state", "lastState"))
-    end: Object = next(filter(None, states), {})
-    started = end.get("startedAt") or ""
+    end = status.state.terminated or status.last_state.terminated
+    started = (end and end.started_at) or ""
 
-    name = pod["metadata"]["name"]
+    name = pod.metadata.name
     messages = [
-        event.get("message") or ""
-        for event in snapshot.of(kinds.EVENT.kind)
-        if event.get("involvedObject", {}).get("name") == name
-        and (event.get("lastTimestamp") or "") >= started
+        event.message
+        for event in snapshot.of(kinds.EVENT)
+        if event.involved_object.name == name and (event.last_timestamp or "") >= started
     ]
 
     probe = next((match[1] for text in messages if (match := _PROBE_KILLS.match(text))), "")
@@ -538,25 +553,26 @@ def _ended_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
 
 
 def _ray_head_signals(
-    snapshot: TaskSnapshot, pod: Object, signals: Iterable[Signal]
+    snapshot: TaskSnapshot, pod: Pod, signals: Iterable[Signal]
 ) -> Iterator[Signal]:
     """Yield the signals of a pod's containers, and why a Ray head is not ready.
 
     A throttled head answers the kubelet's probes too late, long after its start.
     """
-    if (pod["metadata"].get("labels") or {}).get(_RAY_NODE_TYPE) != "head":
+    if pod.metadata.labels.get(_RAY_NODE_TYPE) != "head":
         yield from signals
         return
     for signal in signals:
         killed = signal.source is SignalSource.ENDED and _KILLED.fullmatch(signal.reason)
         yield replace(signal, source=SignalSource.RAY_HEAD) if killed else signal
-    started = age.parse(container(pod).get("state", {}).get("running", {}).get("startedAt"))
-    limit = resources.container_limit(pod, names.CONTAINER, "cpu")
+    running = container(pod).state.running
+    started = age.parse(running.started_at) if running else None
+    limit = resources.container_limit(pod.spec, names.CONTAINER, "cpu")
     if not started or not limit or amount_of(limit) >= amount_of(rayservice.HEAD_REQUESTS["cpu"]):
         return
-    for event in _events(snapshot, pod["metadata"]["name"]):
-        last = age.parse(event.get("lastTimestamp"))
-        if event.get("reason") == "Unhealthy" and last and last - started >= _RAY_START:
+    for event in _events(snapshot, pod.metadata.name):
+        last = age.parse(event.last_timestamp)
+        if event.reason == "Unhealthy" and last and last - started >= _RAY_START:
             yield Signal(SignalSource.RAY_HEAD, "Unhealthy", limit)
 
 
@@ -566,24 +582,24 @@ def _without_pod_name(message: str) -> str:
 
 
 def _pvc_signals(snapshot: TaskSnapshot) -> Iterator[Signal]:
-    for pvc in snapshot.of("PersistentVolumeClaim"):
-        phase = pvc.get("status", {}).get("phase")
-        name = pvc["metadata"]["name"]
+    for pvc in snapshot.of(kinds.PVC):
+        phase = pvc.status.phase
+        name = pvc.metadata.name
         if phase == "Bound":
             continue
         events = list(_events(snapshot, name, warnings=False))
         for event in events:
-            message = event.get("message", "")
-            yield Signal(SignalSource.CLAIM, event.get("reason", ""), message, about=name)
+            message = event.message
+            yield Signal(SignalSource.CLAIM, event.reason, message, about=name)
         if not events:
-            yield Signal(SignalSource.CLAIM, str(phase), "", about=name)
+            yield Signal(SignalSource.CLAIM, phase, "", about=name)
 
 
-def _events(snapshot: TaskSnapshot, name: str, warnings: bool = True) -> Iterator[Object]:
+def _events(snapshot: TaskSnapshot, name: str, warnings: bool = True) -> Iterator[Event]:
     """Yield the latest event of an object for each reason, oldest reason first."""
-    latest: dict[str, Object] = {}
-    for event in snapshot.of("Event"):
-        matches = event.get("involvedObject", {}).get("name") == name
-        if matches and (event.get("type") == "Warning" or not warnings):
-            latest[event.get("reason", "")] = event
+    latest: dict[str, Event] = {}
+    for event in snapshot.of(kinds.EVENT):
+        matches = event.involved_object.name == name
+        if matches and (event.type == "Warning" or not warnings):
+            latest[event.reason] = event
     yield from latest.values()

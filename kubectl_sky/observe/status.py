@@ -12,7 +12,6 @@ from kubectl_sky.observe.deletion import NOT_DELETED, Deletion, deletion_of
 from kubectl_sky.observe.documents import Task, TaskMetadata
 from kubectl_sky.observe.nodes import (
     NodeStatus,
-    Object,
     State,
     container,
     kept_by,
@@ -31,6 +30,9 @@ from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_
 from kubectl_sky.words import age, names
 from kubectl_sky.words.documents import Part
 from kubectl_sky.words.notice import Notice
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import (
     LATE,
@@ -375,7 +377,7 @@ def _count_restarts(count: int) -> str:
     return f"{count} restart{'s' if count > 1 else ''}" if count else ""
 
 
-def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
+def tasks(items: Iterable[TaskObject], pods: Iterable[Pod]) -> list[TaskStatus]:
     return fold(ownership.decide(items, pods))
 
 
@@ -387,38 +389,38 @@ def of(task: TaskObjects) -> TaskStatus:
     items = task.items
     pods = task.all_pods
     backend = registry.of(items[0])
-    metadata = items[0]["metadata"]
+    metadata = items[0].metadata
     deletion = deletion_of(items, pods, lambda pod: backend.title(backend.rank(pod)))
 
     nodes = tuple(_without_stop(node, deletion.since) for node in _nodes(task))
     if len(nodes) > 1 and not (backend.independent_nodes or backend.restarts_all_nodes):
         nodes = _find_late(nodes)
     if task.missing is Missing.DELETED and not deletion.since:
-        stem = metadata["name"].rpartition("-node-")[0]
+        stem = metadata.name.rpartition("-node-")[0]
         lost = [
             not_found(NodeStatus(rank, backend.title(rank), f"{stem}-node-{rank}"))
             for rank in task.absent
         ]
         nodes = tuple(sorted((*nodes, *lost), key=lambda node: node.index))
 
-    labels = metadata.get("labels", {})
-    annotations = metadata.get("annotations", {})
+    labels = metadata.labels
+    annotations = metadata.annotations
     limit = annotations.get(names.MAX_DURATION)
     causes = {LATE: Notice(f"it ran longer than max_duration {limit}")} if limit else {}
 
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
         name=name_of(items[0]),
-        namespace=metadata.get("namespace", ""),
+        namespace=metadata.namespace,
         user=user_of(items[0]),
-        created_at=min(item["metadata"].get("creationTimestamp", "") for item in items),
+        created_at=min(item.metadata.creation_timestamp for item in items),
         updated_at=max(_times(items, pods)),
         nodes=tuple(replace(node, message=causes.get(node.reason, node.message)) for node in nodes),
         num_nodes=task.num_nodes,
         labels=labels,
         backend=backend.name,
-        member=member_of(metadata),
-        uids={item["metadata"]["name"]: item["metadata"].get("uid", "") for item in items},
+        member=member_of(labels, annotations),
+        uids={item.metadata.name: item.metadata.uid for item in items},
         missing=task.missing,
         interactive=names.INTERACTIVE in annotations,
         logs=annotations.get(names.LOGS, ""),
@@ -468,9 +470,9 @@ def user_of(item: Object) -> str:
 
 
 def _original(item: Object, annotation: str, label: str) -> str:
-    metadata = item["metadata"]
-    text = metadata.get("annotations", {}).get(annotation)
-    return str(text or metadata.get("labels", {}).get(label, ""))
+    metadata = item.metadata
+    text = metadata.annotations.get(annotation)
+    return text or metadata.labels.get(label, "")
 
 
 def _nodes(task: TaskObjects) -> tuple[NodeStatus, ...]:
@@ -478,21 +480,21 @@ def _nodes(task: TaskObjects) -> tuple[NodeStatus, ...]:
     for item in task.items:
         backend = registry.of(item)
         ranks = backend.ranks(item)
-        pods_of: dict[int, list[Object]] = defaultdict(list)
-        for pod in task.pods.get(item["metadata"].get("uid", ""), ()):
+        pods_of: dict[int, list[Pod]] = defaultdict(list)
+        for pod in task.pods.get(item.metadata.uid, ()):
             pods_of[ranks[0] if len(ranks) == 1 else backend.rank(pod)].append(pod)
         entries += [(rank, item, pods_of[rank]) for rank in ranks]
     entries.sort(key=lambda node: node[0])
     return tuple(_node(registry.of(item), item, rank, pods) for rank, item, pods in entries)
 
 
-def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> NodeStatus:
-    pods = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
-    annotations = item["metadata"].get("annotations", {})
+def _node(backend: Workload, item: TaskObject, rank: int, pods: list[Pod]) -> NodeStatus:
+    pods = sorted(pods, key=lambda pod: pod.metadata.creation_timestamp)
+    annotations = item.metadata.annotations
     base = NodeStatus(
         index=rank,
         name=backend.title(rank),
-        job=item["metadata"]["name"],
+        job=item.metadata.name,
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
         stopped_for=annotations.get(names.STOPPED_FOR, ""),
     )
@@ -506,9 +508,9 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         return lost(status, pods[-1])
     if pods and outlived_by(pods[-1]):
         return _outlived(backend, item, replace(status, kept_by=kept_by(pods[-1])), pods)
-    ready_pods = item.get("status", {}).get("ready") or 0
+    ready_pods = item.status.ready
     if not pods and not status.state.ended and ready_pods:
-        if item.get("spec", {}).get("managedBy") == names.MULTIKUEUE:
+        if item.spec.managed_by == names.MULTIKUEUE:
             all_run = ready_pods >= len(backend.ranks(item))
             status = replace(status, state=State.RUNNING) if all_run else status
         elif len(backend.ranks(item)) == 1:
@@ -517,14 +519,14 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
 
 
 def _outlived(
-    backend: Workload, item: Object, status: NodeStatus, pods: list[Object]
+    backend: Workload, item: TaskObject, status: NodeStatus, pods: list[Pod]
 ) -> NodeStatus:
     """Return a node whose `main` ended before other containers: it has ended, unless retried."""
     if status.state.ended:
         return status
     if status.exit_code == 0:
         return replace(status, state=State.COMPLETED)
-    failed = {**pods[-1], "status": {**pods[-1]["status"], "phase": "Failed"}}
+    failed = replace(pods[-1], status=replace(pods[-1].status, phase="Failed"))
     may_restart = backend.restarts_all_nodes and (
         backend.node(item, status.index).phase is not Phase.PODS
     )
@@ -533,21 +535,19 @@ def _outlived(
     return replace(status, state=State.FAILED)
 
 
-def _times(items: Sequence[Object], pods: Sequence[Object]) -> list[str]:
+def _times(items: Sequence[TaskObject], pods: Sequence[Pod]) -> list[str]:
     """Return all times of known changes; RFC 3339 in UTC sorts as text."""
     times: list[str] = []
     for item in items:
-        status = item.get("status", {})
-        times += [item["metadata"].get("creationTimestamp", ""), status.get("startTime", "")]
-        times += [
-            condition.get("lastTransitionTime") or "" for condition in status.get("conditions", ())
-        ]
+        status = item.status
+        times += [item.metadata.creation_timestamp, status.start_time or ""]
+        times += [condition.last_transition_time or "" for condition in status.conditions]
 
     for pod in pods:
-        times += [
-            condition.get("lastTransitionTime") or ""
-            for condition in pod.get("status", {}).get("conditions", ())
-        ]
-        for state in container(pod).get("state", {}).values():
-            times += [state.get("startedAt") or "", state.get("finishedAt") or ""]
+        times += [condition.last_transition_time or "" for condition in pod.status.conditions]
+        state = container(pod).state
+        if state.running:
+            times.append(state.running.started_at or "")
+        if state.terminated:
+            times += [state.terminated.started_at or "", state.terminated.finished_at or ""]
     return times

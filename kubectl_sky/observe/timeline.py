@@ -13,11 +13,15 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, init_statuses
+from kubectl_sky.observe.nodes import NodeStatus, State, container, init_statuses
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds, names
+from kubectl_sky.words.core_objects import Event
 from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.objects import Condition
+from kubectl_sky.words.pod_objects import Pod, Terminated
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads.workload import QUEUED
 
 _MAIN = f"spec.containers{{{names.CONTAINER}}}"  # what an event of the main container is about
@@ -120,8 +124,8 @@ def _exact(seconds: int) -> str:
 
 
 def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:
-    pods = {pod["metadata"]["name"]: pod for pod in snapshot.of(kinds.POD.kind)}
-    items = {item["metadata"]["name"]: item for item in snapshot.workloads}
+    pods = {pod.metadata.name: pod for pod in snapshot.of(kinds.POD)}
+    items = {item.metadata.name: item for item in snapshot.workloads}
     signs = _signs(snapshot)
     nodes = []
     for node in task.nodes:
@@ -134,23 +138,23 @@ def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:
 class _Signs(Struct, frozen=True):
     """Events by the uid of their object, and conditions of Kueue's Workloads by their owner's."""
 
-    events: Mapping[str, list[Object]]
-    queueing: Mapping[str, list[Object]]
+    events: Mapping[str, list[Event]]
+    queueing: Mapping[str, list[Condition]]
 
 
 def _signs(snapshot: TaskSnapshot) -> _Signs:
-    events: dict[str, list[Object]] = defaultdict(list)
-    for event in snapshot.of(kinds.EVENT.kind):
-        events[event.get("involvedObject", {}).get("uid", "")].append(event)
-    queueing: dict[str, list[Object]] = defaultdict(list)
-    for workload in snapshot.of(kinds.QUEUED_WORKLOAD.kind):
-        for owner in workload["metadata"].get("ownerReferences", ()):
-            queueing[owner["uid"]] += _conditions(workload)
+    events: dict[str, list[Event]] = defaultdict(list)
+    for event in snapshot.of(kinds.EVENT):
+        events[event.involved_object.uid].append(event)
+    queueing: dict[str, list[Condition]] = defaultdict(list)
+    for workload in snapshot.of(kinds.QUEUED_WORKLOAD):
+        for owner in workload.metadata.owner_references:
+            queueing[owner.uid] += workload.status.conditions
     return _Signs(events, queueing)
 
 
 def _phases(
-    signs: _Signs, node: NodeStatus, item: Object | None, pod: Object | None
+    signs: _Signs, node: NodeStatus, item: TaskObject | None, pod: Pod | None
 ) -> tuple[list[Span], tuple[Phase, ...]]:
     """Return the phases of a node, and those that are not known."""
     before = list(_before_scheduling(signs, node, item, pod))
@@ -163,14 +167,16 @@ def _phases(
     if before:
         before.append(Span(Phase.SCHEDULING, before.pop().start, scheduled))
 
-    state = container(pod).get("state", {})
-    times = state.get("running") or state.get("terminated") or {}
-    started = _time(times.get("startedAt"))
+    state = container(pod).state
+    times = state.terminated or Terminated()
+    if state.running:
+        times = Terminated(started_at=state.running.started_at)
+    started = _time(times.started_at)
     starting, unknown = _starting(signs, pod, scheduled, started)
     if started is None:
         return [*before, *starting], unknown
 
-    finished = _time(times.get("finishedAt")) or _ended_at(node)
+    finished = _time(times.finished_at) or _ended_at(node)
     running = list(_in_container(node, pod, started, finished))
     if any(span.phase is Phase.UNKNOWN for span in running):
         unknown += (Phase.RUN,)
@@ -178,7 +184,7 @@ def _phases(
 
 
 def _before_scheduling(
-    signs: _Signs, node: NodeStatus, item: Object | None, pod: Object | None
+    signs: _Signs, node: NodeStatus, item: TaskObject | None, pod: Pod | None
 ) -> Iterator[Span]:
     """Yield the time in the queue, if any, and the one that the scheduler takes.
 
@@ -187,9 +193,9 @@ def _before_scheduling(
     if item is None:
         return
 
-    start = _time(item["metadata"].get("creationTimestamp"))
+    start = _time(item.metadata.creation_timestamp)
     if pod and node.restarts:
-        start = _time(pod["metadata"].get("creationTimestamp"))
+        start = _time(pod.metadata.creation_timestamp)
     if start is None:
         return
 
@@ -197,26 +203,26 @@ def _before_scheduling(
         yield Span(Phase.QUEUED, start, None)
         return
 
-    queueing = signs.queueing.get(item["metadata"].get("uid", ""), [])
-    admitted = None if node.restarts else _admitted_at([*_conditions(item), *queueing])
+    queueing = signs.queueing.get(item.metadata.uid, [])
+    admitted = None if node.restarts else _admitted_at([*item.status.conditions, *queueing])
     if admitted and admitted > start:
-        if not any(condition.get("type") in _MULTIPLE for condition in queueing):
+        if not any(condition.type in _MULTIPLE for condition in queueing):
             yield Span(Phase.QUEUED, start, admitted)
         start = admitted
     yield Span(Phase.SCHEDULING, start, None)
 
 
-def _admitted_at(conditions: Iterable[Object]) -> datetime | None:
+def _admitted_at(conditions: Iterable[Condition]) -> datetime | None:
     """Return when a queue admitted an object, or it was resumed; None if neither happened."""
     for kind, status in (("Suspended", "False"), ("Admitted", "True"), ("QuotaReserved", "True")):
         for condition in conditions:
-            if (condition.get("type"), condition.get("status")) == (kind, status):
-                return _time(condition.get("lastTransitionTime"))
+            if (condition.type, condition.status) == (kind, status):
+                return _time(condition.last_transition_time)
     return None
 
 
 def _starting(
-    signs: _Signs, pod: Object, scheduled: datetime, started: datetime | None
+    signs: _Signs, pod: Pod, scheduled: datetime, started: datetime | None
 ) -> tuple[list[Span], tuple[Phase, ...]]:
     """Return the phases on the cluster node before the container starts, and unknown ones."""
     files = _files(pod)
@@ -242,27 +248,28 @@ def _starting(
     return spans, unknown
 
 
-def _files(pod: Object) -> Span | None:
+def _files(pod: Pod) -> Span | None:
     """Return when the init containers downloaded buckets and files."""
-    states = [status.get("state", {}) for status in init_statuses(pod)]
-    ends = [state.get("terminated") or state.get("running") or {} for state in states]
-    starts = [time for end in ends if (time := _time(end.get("startedAt")))]
-    finished = [time for end in ends if (time := _time(end.get("finishedAt")))]
+    states = [status.state for status in init_statuses(pod)]
+    active = [state.terminated or state.running for state in states]
+    ends = [state.terminated for state in states]
+    starts = [time for it in active if it and (time := _time(it.started_at))]
+    finished = [time for it in ends if it and (time := _time(it.finished_at))]
     if not starts:
         return None
-    end = max(finished) if len(finished) == len(ends) else None
+    end = max(finished) if len(finished) == len(states) else None
     return Span(Phase.FILES, min(starts), end)
 
 
-def _image(signs: _Signs, pod: Object) -> tuple[Span | None, bool]:
+def _image(signs: _Signs, pod: Pod) -> tuple[Span | None, bool]:
     """Return when the image was pulled, if it was, and whether that is known: events expire."""
     times: dict[str, datetime] = {}
-    for event in signs.events.get(pod["metadata"].get("uid", ""), ()):
-        path = event["involvedObject"].get("fieldPath")
-        if path == _MAIN or event.get("reason") == _NOT_PULLED:
-            texts = (event.get("firstTimestamp"), event.get("eventTime"))
+    for event in signs.events.get(pod.metadata.uid, ()):
+        path = event.involved_object.field_path
+        if path == _MAIN or event.reason == _NOT_PULLED:
+            texts = (event.first_timestamp, event.event_time)
             if time := next(filter(None, map(_time, texts)), None):
-                times.setdefault(event.get("reason", ""), time)
+                times.setdefault(event.reason, time)
     pulling = times.get("Pulling")
     pulled = times.get("Pulled")
     if pulling is None:
@@ -271,10 +278,10 @@ def _image(signs: _Signs, pod: Object) -> tuple[Span | None, bool]:
 
 
 def _in_container(
-    node: NodeStatus, pod: Object, started: datetime, finished: datetime | None
+    node: NodeStatus, pod: Pod, started: datetime, finished: datetime | None
 ) -> Iterator[Span]:
     """Yield the phases of the container, which is ready when it has its local files."""
-    awaits_files = names.AWAITS_UPLOAD in (pod["metadata"].get("annotations") or {})
+    awaits_files = names.AWAITS_UPLOAD in pod.metadata.annotations
     ready = _condition_time(pod, "Ready") if awaits_files else started
     if ready:
         yield Span(Phase.FILES, started, ready)
@@ -285,10 +292,10 @@ def _in_container(
         yield Span(phase, started, finished)
 
 
-def _setup(pod: Object, ready: datetime, finished: datetime | None) -> Iterator[Span]:
+def _setup(pod: Pod, ready: datetime, finished: datetime | None) -> Iterator[Span]:
     """Yield the time until setup begins, that of setup, if the pod tells them, and the rest."""
-    end = container(pod).get("state", {}).get("terminated") or {}
-    if finished and (match := _SETUP.fullmatch(end.get("message") or "")):
+    end = container(pod).state.terminated
+    if finished and end and (match := _SETUP.fullmatch(end.message)):
         begun, ended = (datetime.fromtimestamp(int(text), UTC) for text in match.groups())
         if ready <= begun <= ended <= finished:
             yield Span(Phase.STARTING, ready, begun)
@@ -320,19 +327,14 @@ def _ended_at(node: NodeStatus) -> datetime | None:
     return _time(node.ended_at) if node.state is not State.PENDING else None
 
 
-def _conditions(item: Object) -> list[Object]:
-    conditions = (item.get("status") or {}).get("conditions") or ()
-    return [condition for condition in conditions if isinstance(condition, Mapping)]
-
-
-def _condition_time(pod: Object, kind: str) -> datetime | None:
-    for condition in _conditions(pod):
-        if condition.get("type") == kind and condition.get("status") == "True":
-            return _time(condition.get("lastTransitionTime"))
+def _condition_time(pod: Pod, kind: str) -> datetime | None:
+    for condition in pod.status.conditions:
+        if condition.type == kind and condition.status == "True":
+            return _time(condition.last_transition_time)
     return None
 
 
-def _time(text: object) -> datetime | None:
+def _time(text: str | None) -> datetime | None:
     """Return a time in whole seconds, as most of the cluster's are; None if it is none."""
-    time = age.parse(str(text)) if text else None
+    time = age.parse(text)
     return time.astimezone(UTC).replace(microsecond=0) if time else None

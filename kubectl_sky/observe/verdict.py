@@ -6,7 +6,6 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from kubectl_sky.observe import queues, record
-from kubectl_sky.observe.capacity import ALL_PODS
 from kubectl_sky.observe.explain import (
     Surroundings,
     explain,
@@ -134,14 +133,14 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
 
 def read_surroundings(snapshot: TaskSnapshot) -> Surroundings:
     """Return what a snapshot has for `explain`."""
-    warnings = (event for event in snapshot.of(kinds.EVENT.kind) if event.get("type") == "Warning")
+    warnings = (event for event in snapshot.of(kinds.EVENT) if event.type == "Warning")
     return Surroundings(
-        pods=pods_by_key(snapshot.of(kinds.POD.kind)),
-        queued=queues.waiting(snapshot.of(kinds.QUEUED_WORKLOAD.kind)),
-        groups=snapshot.of(kinds.POD_GROUP.kind),
-        topologies=read_topologies(snapshot.of(kinds.GANG.resource)),
-        cluster_nodes=snapshot.of(kinds.NODE.kind),
-        running=pods_by_key(snapshot.of(ALL_PODS)),
+        pods=pods_by_key(snapshot.of(kinds.POD)),
+        queued=queues.waiting(snapshot.of(kinds.QUEUED_WORKLOAD)),
+        groups=snapshot.of(kinds.POD_GROUP),
+        topologies=read_topologies(snapshot.of(kinds.GANG)),
+        cluster_nodes=snapshot.of(kinds.NODE),
+        running=pods_by_key(snapshot.running or ()),
         warnings=find_latest(warnings),
     )
 
@@ -174,7 +173,7 @@ def _find_reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[C
         return min(order.index(finding.stage) for finding in findings)
     if any(node.started for node in task.nodes):
         return order.index(Stage.RUN)
-    scheduled = any(pod.get("spec", {}).get("nodeName") for pod in snapshot.pods.values())
+    scheduled = any(pod.spec.node_name for pod in snapshot.pods.values())
     if scheduled:
         return order.index(Stage.SCHEDULING)
     return order.index(Stage.ADMISSION if snapshot.pods else Stage.QUEUE)

@@ -1,7 +1,7 @@
 """Show volumes: PVCs with the labels of this program."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from kubectl_sky.observe.deletion import Hold, hold_of, is_terminating
 from kubectl_sky.plan.resources import readable
 from kubectl_sky.words import names
+from kubectl_sky.words.core_objects import Pvc
 from kubectl_sky.words.documents import Document, Note, Part, always
 from kubectl_sky.words.facts import ExistingPvc
+from kubectl_sky.words.objects import Object
 from kubectl_sky.words.owners import User
-
-Object = Mapping[str, Any]
+from kubectl_sky.words.pod_objects import Pod
 
 DEFAULT_CLASS = (  # annotations of the default StorageClass; the API server knows both
     "storageclass.kubernetes.io/is-default-class",
@@ -24,9 +25,9 @@ DEFAULT_CLASS = (  # annotations of the default StorageClass; the API server kno
 def default_class(classes: Iterable[Object]) -> str:
     """Return the name of the default StorageClass; empty if there is none."""
     for item in classes:
-        annotations = item["metadata"].get("annotations") or {}
+        annotations = item.metadata.annotations
         if any(annotations.get(key) == "true" for key in DEFAULT_CLASS):
-            return str(item["metadata"]["name"])
+            return item.metadata.name
     return ""
 
 
@@ -124,60 +125,58 @@ class VolumeStatus(Part, frozen=True):
         )
 
 
-def volumes(claims: Iterable[Object], pods: Sequence[Object] = ()) -> list[VolumeStatus]:
+def volumes(claims: Iterable[Pvc], pods: Sequence[Pod] = ()) -> list[VolumeStatus]:
     """Return the volumes of these PVCs, newest first; `pods` may use them."""
     folded = [volume(claim, pods) for claim in claims]
     return sorted(folded, key=lambda item: (item.created_at, item.id), reverse=True)
 
 
-def volume(claim: Object, pods: Sequence[Object] = ()) -> VolumeStatus:
+def volume(claim: Pvc, pods: Sequence[Pod] = ()) -> VolumeStatus:
     """Return the volume of one PVC; its size is the capacity, or else the request."""
-    metadata = claim["metadata"]
-    spec = claim.get("spec", {})
-    status = claim.get("status", {})
-    labels = metadata.get("labels", {})
-    annotations = metadata.get("annotations", {})
-    requested = spec.get("resources", {}).get("requests", {}).get("storage", "")
-    phase = "Terminating" if is_terminating(claim) else status.get("phase", "")
+    metadata = claim.metadata
+    spec = claim.spec
+    status = claim.status
+    labels = metadata.labels
+    annotations = metadata.annotations
+    requested = spec.resources.requests.get("storage", "")
+    phase = "Terminating" if is_terminating(claim) else status.phase
 
     return VolumeStatus(
         id=labels.get(names.VOLUME_ID, ""),
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.VOLUME_NAME, ""),
-        namespace=metadata.get("namespace", ""),
+        namespace=metadata.namespace,
         user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
-        uid=metadata.get("uid", ""),
-        claim=metadata["name"],
-        size=status.get("capacity", {}).get("storage") or requested,
-        storage_class=spec.get("storageClassName", ""),
-        access_modes=tuple(spec.get("accessModes", ())),
+        uid=metadata.uid,
+        claim=metadata.name,
+        size=status.capacity.get("storage") or requested,
+        storage_class=spec.storage_class_name,
+        access_modes=spec.access_modes,
         phase=phase,
-        created_at=metadata.get("creationTimestamp", ""),
+        created_at=metadata.creation_timestamp,
         reason=deletion(claim, pods),
     )
 
 
-def known(
-    claims: Iterable[Object], user: User, pods: Sequence[Object] = ()
-) -> dict[str, ExistingPvc]:
+def known(claims: Iterable[Pvc], user: User, pods: Sequence[Pod] = ()) -> dict[str, ExistingPvc]:
     """Return the PVCs of a namespace by every name that the user can use for them.
 
     If names conflict, the user's volume comes first, then SkyPilot's, then the PVC with that name.
     Of several volumes of the user with one name, the oldest counts. If SkyPilot has several with
     one name, only their PVC names identify them.
     """
-    oldest_first = sorted(
-        claims, key=lambda claim: str(claim["metadata"].get("creationTimestamp", ""))
-    )
+    oldest_first = sorted(claims, key=lambda claim: claim.metadata.creation_timestamp)
     by_claim_name: dict[str, ExistingPvc] = {}
     by_volume_name: dict[str, ExistingPvc] = {}
     by_skypilot: dict[str, list[ExistingPvc]] = {}
 
     for claim in oldest_first:
-        modes = tuple(claim.get("spec", {}).get("accessModes", ()))
-        known_claim = ExistingPvc(claim["metadata"]["name"], modes, deletion(claim, pods))
-        labels = claim["metadata"].get("labels") or {}
+        modes = claim.spec.access_modes
+        known_claim = ExistingPvc(claim.metadata.name, modes, deletion(claim, pods))
+        labels = claim.metadata.labels
         by_claim_name[known_claim.name] = known_claim
-        if labels.get(names.VOLUME) == "true" and user.owns(claim["metadata"]):
+        if labels.get(names.VOLUME) == "true" and user.owns(
+            claim.metadata.labels, claim.metadata.annotations
+        ):
             by_volume_name.setdefault(volume(claim).name, known_claim)
         if labels.get(names.SKYPILOT_VOLUME):
             by_skypilot.setdefault(labels[names.SKYPILOT_VOLUME], []).append(known_claim)
@@ -186,37 +185,33 @@ def known(
     return by_claim_name | unique | by_volume_name
 
 
-def deletion(claim: Object, pods: Iterable[Object]) -> str:
+def deletion(claim: Pvc, pods: Iterable[Pod]) -> str:
     """Return what the deletion of a PVC waits for; empty if it is not being deleted."""
     if not is_terminating(claim):
         return ""
     return hold_of_pvc(claim, pods).why
 
 
-def hold_of_pvc(claim: Object, pods: Iterable[Object]) -> Hold:
+def hold_of_pvc(claim: Pvc, pods: Iterable[Pod]) -> Hold:
     """Return why a PVC that is deleted still exists."""
-    metadata = claim["metadata"]
-    hold = hold_of({**claim, "kind": "PVC"})
-    if waits := waits_for(metadata["name"], metadata.get("namespace", ""), pods):
+    metadata = claim.metadata
+    hold = hold_of("PVC", metadata)
+    if waits := waits_for(metadata.name, metadata.namespace, pods):
         return replace(hold, why=waits, step="stop these: it is deleted then")
     return hold
 
 
-def waits_for(claim: str, namespace: str, pods: Iterable[Object]) -> str:
+def waits_for(claim: str, namespace: str, pods: Iterable[Pod]) -> str:
     """Return which pods delay the deletion of a PVC; empty if none does.
 
     Those are all scheduled pods that mount it, finished or not.
     """
-    scheduled = [
-        pod
-        for pod in pods
-        if pod.get("spec", {}).get("nodeName") and pod["metadata"].get("namespace") == namespace
-    ]
+    scheduled = [pod for pod in pods if pod.spec.node_name and pod.metadata.namespace == namespace]
     users = users_of(claim, scheduled)
     return f"waits for {', '.join(users)} to be stopped" if users else ""
 
 
-def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
+def users_of(claim: str, pods: Iterable[Pod]) -> list[str]:
     """Return the pods that mount a PVC; pods of tasks as `task/ID (name)`.
 
     A finished one says so, and counts if it was scheduled and nobody deletes it: the PVC is not
@@ -224,15 +219,14 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
     """
     users: dict[tuple[str, str], bool] = {}  # whether all pods of a user and name have finished
     for pod in pods:
-        finished = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-        mounted = [v.get("persistentVolumeClaim") for v in pod.get("spec", {}).get("volumes", ())]
-        mounts = any(source and source.get("claimName") == claim for source in mounted)
-        scheduled = bool(pod.get("spec", {}).get("nodeName"))
-        remains = scheduled and "deletionTimestamp" not in pod["metadata"]
+        finished = pod.status.has_ended
+        mounts = claim in pod.spec.claims
+        scheduled = bool(pod.spec.node_name)
+        remains = scheduled and not pod.metadata.deletion_timestamp
 
         if mounts and (not finished or remains):
-            labels = pod["metadata"].get("labels", {})
-            user = (f"pod/{pod['metadata']['name']}", "")
+            labels = pod.metadata.labels
+            user = (f"pod/{pod.metadata.name}", "")
             if task_id := labels.get(names.TASK_ID):
                 user = f"task/{task_id}", str(labels.get(names.TASK_NAME))
             users[user] = finished and users.get(user, True)

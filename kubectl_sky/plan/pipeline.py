@@ -1,7 +1,7 @@
 """A task's position in a pipeline or group: names, labels and variables."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -92,10 +92,8 @@ class PipelineMember(Struct, frozen=True):
         }
 
 
-def member_of(metadata: Mapping[str, Any]) -> PipelineMember | None:
-    """Return the position in an object's metadata; None for a standalone task."""
-    labels = metadata.get("labels") or {}
-    annotations = metadata.get("annotations") or {}
+def member_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> PipelineMember | None:
+    """Return the position that an object's metadata has; None for a standalone task."""
     if names.PIPELINE not in labels:
         return None
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 from msgspec import Struct
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, cpus, show
+from kubectl_sky.plan.resources import Amounts, PodResources, amounts, cpus, show
+from kubectl_sky.words.core_objects import LimitRange, LimitRangeItem, QuotaScope, ResourceQuota
+from kubectl_sky.words.pod_objects import Affinity, PodSpec, PodTerm
+from kubectl_sky.words.scheduled_objects import KueueQueue
 
 _HINT = (
     "run `kubectl sky users show -n {}` to see what is used; stop a task, request less, or ask a"
@@ -18,7 +20,7 @@ _HINT = (
 class Pods(Struct, frozen=True):
     """Pods with the same spec that run at the same time."""
 
-    spec: Object
+    spec: PodSpec
     count: int
 
 
@@ -46,8 +48,8 @@ class Demand(Struct, frozen=True):
 
 def check(
     demand: Demand,
-    quotas: Sequence[Object],
-    limit_ranges: Sequence[Object] | None = (),
+    quotas: Sequence[ResourceQuota],
+    limit_ranges: Sequence[LimitRange] | None = (),
     *,
     is_new: bool = True,
     freed: Demand | None = None,
@@ -64,7 +66,7 @@ def check(
     ]
 
     lines: list[str] = []
-    for item in sorted(quotas, key=lambda item: str(item["metadata"]["name"])):
+    for item in sorted(quotas, key=lambda item: item.metadata.name):
         quota = _Quota(item, counts_used=is_new)
         if freed:
             quota.release(freed, limit_ranges or ())
@@ -72,9 +74,7 @@ def check(
         lines += _unset(steps, quota) if limit_ranges is not None else ()
 
     if lines:
-        raise Refused(
-            "\n".join(lines), _HINT.format(quotas[0]["metadata"].get("namespace", "default"))
-        )
+        raise Refused("\n".join(lines), _HINT.format(quotas[0].metadata.namespace or "default"))
 
     pods = [pod for step in steps for pod, _ in step]
     lines = [line for item in limit_ranges or () for line in _violations(demand, pods, item)]
@@ -88,22 +88,21 @@ def check(
 class _Quota:
     """A ResourceQuota; `counts_used` is whether the current use counts."""
 
-    def __init__(self, item: Object, counts_used: bool) -> None:
-        spec = item.get("spec") or {}
-        status = item.get("status") or {}
-        self.name = str(item["metadata"]["name"])
-        self.hard = amounts(spec.get("hard"))
-        self.used = amounts(status.get("used")) if counts_used else {}
-        self.scopes: list[Mapping[str, Any]] = [
-            {"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()
+    def __init__(self, item: ResourceQuota, counts_used: bool) -> None:
+        self.name = item.metadata.name
+        self.hard = amounts(item.spec.hard)
+        self.used = amounts(item.status.used) if counts_used else {}
+        self.scopes = [
+            QuotaScope(scope_name=name, operator="Exists") for name in item.spec.scopes or ()
         ]
-        self.scopes += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+        if item.spec.scope_selector:
+            self.scopes += item.spec.scope_selector.match_expressions or ()
 
     def applies_to(self, pod: PodResources) -> bool:
         """Return whether the quota counts a pod: all its scopes match."""
         return all(_in_scope(scope, pod) for scope in self.scopes)
 
-    def release(self, freed: Demand, limit_ranges: Sequence[Object]) -> None:
+    def release(self, freed: Demand, limit_ranges: Sequence[LimitRange]) -> None:
         """Take what will be deleted from what is used."""
         if not self.scopes:
             self._release(freed.objects, 1)
@@ -130,33 +129,33 @@ class _Quota:
             )
 
 
-def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:
-    name = scope.get("scopeName")
-    operator = scope.get("operator")
+def _in_scope(scope: QuotaScope, pod: PodResources) -> bool:
+    name = scope.scope_name
+    operator = scope.operator
     if name == "PriorityClass":
-        value = pod.spec.get("priorityClassName") or ""
-        values = scope.get("values") or ()
+        value = pod.spec.priority_class_name
+        values = scope.values or ()
         results = {"In": value in values, "NotIn": value not in values, "Exists": bool(value)}
-        return results.get(str(operator), not value)
+        return results.get(operator, not value)
 
     matches = {
-        "Terminating": pod.spec.get("activeDeadlineSeconds") is not None,
-        "NotTerminating": pod.spec.get("activeDeadlineSeconds") is None,
+        "Terminating": pod.spec.active_deadline_seconds is not None,
+        "NotTerminating": pod.spec.active_deadline_seconds is None,
         "BestEffort": pod.is_best_effort,
         "NotBestEffort": not pod.is_best_effort,
-        "CrossNamespacePodAffinity": _is_cross_namespace(pod.spec.get("affinity") or {}),
+        "CrossNamespacePodAffinity": _is_cross_namespace(pod.spec.affinity),
     }
-    return matches.get(str(name), False)
+    return matches.get(name, False)
 
 
-def _is_cross_namespace(affinity: Mapping[str, Any]) -> bool:
+def _is_cross_namespace(affinity: Affinity | None) -> bool:
     """Return whether a term of the affinity or anti-affinity to pods selects namespaces."""
-    rules = [affinity.get(kind) or {} for kind in ("podAffinity", "podAntiAffinity")]
-    terms = [entry for rule in rules for entries in rule.values() for entry in entries or ()]
-    return any(
-        term.get("namespaces") or term.get("namespaceSelector") is not None
-        for term in (entry.get("podAffinityTerm", entry) for entry in terms)
-    )
+    rules = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    terms: list[PodTerm] = []
+    for rule in filter(None, rules):
+        terms += rule.required or ()
+        terms += [entry.pod_affinity_term for entry in rule.preferred or ()]
+    return any(term.namespaces or term.namespace_selector is not None for term in terms)
 
 
 def _find_exceeded(
@@ -197,27 +196,29 @@ def _unset(steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota) -
     ]
 
 
-def _violations(demand: Demand, pods: Sequence[PodResources], limit_range: Object) -> Iterator[str]:
-    name = limit_range["metadata"]["name"]
+def _violations(
+    demand: Demand, pods: Sequence[PodResources], limit_range: LimitRange
+) -> Iterator[str]:
+    name = limit_range.metadata.name
     containers = [item for pod in pods for item in pod.all_containers]
     measured = {
         "PersistentVolumeClaim": [(claim, claim) for claim in demand.claims],
         "Pod": [(pod.total("requests"), pod.total("limits")) for pod in pods],
         "Container": [(item["requests"], item["limits"]) for item in containers],
     }
-    for item in (limit_range.get("spec") or {}).get("limits") or ():
-        kind = str(item.get("type"))
+    for item in limit_range.spec.limits or ():
+        kind = item.type
         for requests, limits in measured.get(kind, ()):
             for problem in _outside(item, requests, limits):
                 yield f"LimitRange {name}: {problem} per {kind}"
 
 
-def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    for field_name, bounded, word, sign in (
-        ("min", requests, "request of at least", -1),
-        ("max", limits, "limit of at most", 1),
+def _outside(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for field_name, bounds, bounded, word, sign in (
+        ("min", item.min, requests, "request of at least", -1),
+        ("max", item.max, limits, "limit of at most", 1),
     ):
-        for name, bound in amounts(item.get(field_name)).items():
+        for name, bound in amounts(bounds).items():
             sizes = [part[name] for part in (requests, limits) if name in part]
             worst = max(sizes, key=lambda size: size * sign, default=bound)
             if name not in bounded:
@@ -226,7 +227,7 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
                 size = show(name, worst)
                 yield f"{name} requested {size}, {field_name}imum {show(name, bound)}"
 
-    for name, ratio in amounts(item.get("maxLimitRequestRatio")).items():
+    for name, ratio in amounts(item.max_limit_request_ratio).items():
         request = requests.get(name)
         limit = limits.get(name)
         if not request or not limit:
@@ -239,7 +240,7 @@ Capacities = Mapping[str, Sequence[Fraction]]  # of each flavor, by resource
 
 
 def queue_exceeded(
-    pods: Iterable[Pods], cluster_queue: Object, limit_ranges: Sequence[Object]
+    pods: Iterable[Pods], cluster_queue: KueueQueue, limit_ranges: Sequence[LimitRange]
 ) -> Iterator[str]:
     """Yield a message for each resource of which a task requests more than it can ever have.
 
@@ -252,7 +253,7 @@ def queue_exceeded(
 
 
 def fits_unused(
-    pods: Iterable[Pods], unused: Capacities, limit_ranges: Sequence[Object]
+    pods: Iterable[Pods], unused: Capacities, limit_ranges: Sequence[LimitRange]
 ) -> bool | None:
     """Return whether a queue has unused quota for a task; None if it lacks one for a resource."""
     requested = _sum_requests(pods, limit_ranges)
@@ -261,7 +262,7 @@ def fits_unused(
     return not any(_find_beyond(requested, unused))
 
 
-def _sum_requests(pods: Iterable[Pods], limit_ranges: Sequence[Object]) -> list[Amounts]:
+def _sum_requests(pods: Iterable[Pods], limit_ranges: Sequence[LimitRange]) -> list[Amounts]:
     """Return what the pods of each template request together."""
     requests = [(PodResources(item.spec, limit_ranges), item.count) for item in pods]
     return [
@@ -283,19 +284,23 @@ def _find_beyond(
                 break
 
 
-def _capacities(cluster_queue: Object) -> dict[str, list[Fraction]]:
+def _capacities(cluster_queue: KueueQueue) -> dict[str, list[Fraction]]:
     """Return the capacity of each flavor by resource, without resources of unknown capacity."""
-    spec = cluster_queue.get("spec") or {}
-    borrows = bool(spec.get("cohortName") or spec.get("cohort"))
+    spec = cluster_queue.spec
+    borrows = bool(spec.cohort_name or spec.cohort)
     capacities: dict[str, list[Fraction]] = {}
     unknown = set()
-    for group in spec.get("resourceGroups") or ():
-        for resource in (item for flavor in group["flavors"] for item in flavor["resources"]):
-            quota = amounts(resource)
-            if "nominalQuota" not in quota or (borrows and "borrowingLimit" not in quota):
-                unknown.add(resource["name"])  # a cohort without a limit may lend any amount
-            else:
-                borrowed = quota["borrowingLimit"] if borrows else Fraction(0)
-                size = quota["nominalQuota"] + borrowed
-                capacities.setdefault(resource["name"], []).append(size)
+    for resource in (
+        resource
+        for group in spec.resource_groups or ()
+        for flavor in group.flavors or ()
+        for resource in flavor.resources or ()
+    ):
+        sizes = {"quota": resource.nominal_quota, "limit": resource.borrowing_limit}
+        quota = amounts(sizes)
+        if "quota" not in quota or (borrows and "limit" not in quota):
+            unknown.add(resource.name)  # a cohort without a limit may lend any amount
+        else:
+            borrowed = quota["limit"] if borrows else Fraction(0)
+            capacities.setdefault(resource.name, []).append(quota["quota"] + borrowed)
     return {name: sizes for name, sizes in capacities.items() if name not in unknown}

@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from kubectl_sky.plan import accelerators
 from kubectl_sky.spec import quantity
+from kubectl_sky.words.core_objects import LimitRange, LimitRangeItem, Node
+from kubectl_sky.words.pod_objects import Container, PodSpec, Resources, TemplateSpec
 from kubectl_sky.words.settings import DEFAULT_IMAGE, SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
 
 if TYPE_CHECKING:
@@ -106,10 +108,8 @@ def total_requests(plan: "Plan") -> dict[str, str]:
     }
 
 
-Object = Mapping[str, Any]
 Amounts = dict[str, Fraction]
 
-_PARTS = (("requests", "defaultRequest"), ("limits", "default"))
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 # Quotas on these names require the request or limit of every container.
 _REQUIRED = {
@@ -165,17 +165,14 @@ def readable(resource: str, amount: str) -> str:
 class PodResources:
     """The requests and limits of a pod, with the defaults of the LimitRanges of its namespace."""
 
-    def __init__(self, spec: Object, limit_ranges: Sequence[Object] = ()) -> None:
+    def __init__(self, spec: PodSpec, limit_ranges: Sequence[LimitRange] = ()) -> None:
         self.spec = spec
-        limits = [
-            item for part in limit_ranges for item in (part.get("spec") or {}).get("limits") or ()
-        ]
-        defaults = [item for item in limits if item.get("type") == "Container"]
-        self.containers = [_resources(entry, defaults) for entry in spec.get("containers") or ()]
-        entries = spec.get("initContainers") or ()
+        limits = [item for part in limit_ranges for item in part.spec.limits or ()]
+        defaults = [item for item in limits if item.type == "Container"]
+        self.containers = [_resources(entry, defaults) for entry in spec.containers]
+        entries = spec.init_containers
         self._init = [
-            (entry.get("restartPolicy") == "Always", _resources(entry, defaults))
-            for entry in entries
+            (entry.restart_policy == "Always", _resources(entry, defaults)) for entry in entries
         ]
         self.all_containers = [*self.containers, *(item for _, item in self._init)]
 
@@ -197,8 +194,8 @@ class PodResources:
 
     @property
     def _pod_level(self) -> dict[str, Amounts]:
-        resources = self.spec.get("resources") or {}
-        return {part: amounts(resources.get(part)) for part, _ in _PARTS}
+        resources = self.spec.resources or Resources()
+        return {"requests": amounts(resources.requests), "limits": amounts(resources.limits)}
 
     @property
     def quota_usage(self) -> Amounts:
@@ -243,41 +240,40 @@ def _combine(combine: Callable[[Iterable[Fraction]], Fraction | int], *parts: Am
     }
 
 
-def _resources(container: Object, defaults: Sequence[Object]) -> dict[str, Amounts]:
+def _resources(container: Container, defaults: Sequence[LimitRangeItem]) -> dict[str, Amounts]:
     """Return requests and limits by part; the API server copies a limit without a request."""
-    resources = container.get("resources") or {}
-    limits = amounts(resources.get("limits"))
-    parts = {"requests": limits | amounts(resources.get("requests")), "limits": limits}
+    resources = container.resources or Resources()
+    limits = amounts(resources.limits)
+    parts = {"requests": limits | amounts(resources.requests), "limits": limits}
     for item in defaults:
-        for part, field in _PARTS:
-            parts[part] = amounts(item.get(field)) | parts[part]
+        parts["requests"] = amounts(item.default_request) | parts["requests"]
+        parts["limits"] = amounts(item.default) | parts["limits"]
     return parts
 
 
-def list_requested(pod: Object) -> list[str]:
-    return sorted({name for requests in _requests(pod) for name in requests})
+def list_requested(spec: TemplateSpec) -> list[str]:
+    return sorted({name for requests in _requests(spec) for name in requests})
 
 
-def sum_requests(pod: Object, resource: str) -> Fraction:
+def sum_requests(spec: TemplateSpec, resource: str) -> Fraction:
     """Return the sum of the containers' requests; a limit alone counts as a request."""
-    return sum((requests.get(resource, Fraction(0)) for requests in _requests(pod)), Fraction(0))
+    return sum((requests.get(resource, Fraction(0)) for requests in _requests(spec)), Fraction(0))
 
 
-def _requests(pod: Object) -> list[Amounts]:
-    containers = pod.get("spec", {}).get("containers", ())
-    return [_resources(container, ())["requests"] for container in containers]
+def _requests(spec: TemplateSpec) -> list[Amounts]:
+    return [_resources(container, ())["requests"] for container in spec.containers]
 
 
-def container_limit(pod: Object, container: str, resource: str) -> str:
+def container_limit(spec: PodSpec, container: str, resource: str) -> str:
     """Return the limit of a container as a quantity; empty if it has none."""
-    for item in pod.get("spec", {}).get("containers", ()):
-        if item.get("name") == container:
-            return str((item.get("resources") or {}).get("limits", {}).get(resource, ""))
+    for item in spec.containers:
+        if item.name == container and item.resources:
+            return str((item.resources.limits or {}).get(resource, ""))
     return ""
 
 
-def allocatable(cluster_node: Object, resource: str) -> Fraction:
-    return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))
+def allocatable(cluster_node: Node, resource: str) -> Fraction:
+    return amount_of(cluster_node.status.allocatable.get(resource))
 
 
 def amount_of(text: object) -> Fraction:
@@ -288,13 +284,13 @@ def amount_of(text: object) -> Fraction:
         return Fraction(0)
 
 
-def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
+def too_large(spec: PodSpec, cluster_nodes: Sequence[Node]) -> list[str]:
     if not cluster_nodes:
         return []
     return [
         name
-        for name in list_requested(pod)
-        if sum_requests(pod, name) > max(allocatable(item, name) for item in cluster_nodes)
+        for name in list_requested(spec)
+        if sum_requests(spec, name) > max(allocatable(item, name) for item in cluster_nodes)
     ]
 
 
@@ -305,24 +301,21 @@ class Gpus(Struct, frozen=True):
     model: str
 
 
-def gpus_of(pod: Object, labels: Mapping[str, str] | None = None) -> Gpus | None:
+def gpus_of(spec: TemplateSpec, labels: Mapping[str, str] | None = None) -> Gpus | None:
     """Return the GPUs of a pod; None if it has none. `labels` are those of its cluster node."""
     for resource in ACCELERATORS:
-        count = int(sum_requests(pod, resource))
+        count = int(sum_requests(spec, resource))
         if count > 0:
-            models = accelerators.from_labels(labels or {}) or _count_models(pod)
+            models = accelerators.from_labels(labels or {}) or _count_models(spec)
             return Gpus(count, next(iter(models), resource))
     return None
 
 
-def _count_models(pod: Object) -> list[str]:
+def _count_models(spec: TemplateSpec) -> list[str]:
     """Return the models in the node selector and the required node affinity of a pod."""
-    spec = pod.get("spec", {})
-    labels: dict[str, str] = dict(spec.get("nodeSelector") or {})
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    for term in required.get("nodeSelectorTerms") or ():
-        for rule in term.get("matchExpressions") or ():
-            if rule.get("operator") == "In" and rule.get("values"):
-                labels.setdefault(rule.get("key", ""), rule["values"][0])
+    labels = dict(spec.node_selector or {})
+    for term in spec.node_terms:
+        for rule in term.match_expressions or ():
+            if rule.operator == "In" and rule.values:
+                labels.setdefault(rule.key, rule.values[0])
     return accelerators.from_labels(labels)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Any
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -40,19 +40,31 @@ from kubectl_sky.tasks import deletion
 from kubectl_sky.tasks.deletion import Deleted, Remainder
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.core_objects import ConfigMap
+from kubectl_sky.words.decoding import convert
+from kubectl_sky.words.kinds import Kind, ReadKind
+from kubectl_sky.words.objects import Object
 from kubectl_sky.words.owners import User
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import ServiceObject
 from kubectl_sky.workloads.service import Replicas, replicas_of
+
+T = TypeVar("T")
+Item = TypeVar("Item", bound=Object)
 
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
 _DONE = (ServiceState.READY, ServiceState.STOPPED)
-_RUNNERS: Mapping[Kind, Kind] = {
+_RUNNERS: Mapping[ReadKind[ServiceObject], ReadKind[ServiceObject]] = {
     kinds.DEPLOYMENT: kinds.REPLICA_SET,
     kinds.RAY_SERVICE: kinds.RAY_CLUSTER,
 }
-OPTIONAL = (kinds.HPA, kinds.INGRESS)  # kinds that some services have
-_NAMED = (*_RUNNERS, kinds.SERVICE, *OPTIONAL)  # kinds with the name of the service
+OPTIONAL: tuple[ReadKind[Object], ...] = (kinds.HPA, kinds.INGRESS)  # kinds that some services have
+_NAMED: tuple[ReadKind[Object], ...] = (
+    *_RUNNERS,
+    kinds.SERVICE,
+    *OPTIONAL,
+)  # kinds with the name of the service
 
 
 def up(options: Options, ui: UI, connect: Connect | None = None) -> ServiceStatus | None:
@@ -68,7 +80,7 @@ def up(options: Options, ui: UI, connect: Connect | None = None) -> ServiceStatu
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
         live = get(session, kind, replicas.name)
         if live and (kind in wanted or _is_service(live)):
-            raise _name_taken(live, prepared.facts.user)
+            raise _name_taken(kind, live, prepared.facts.user)
 
     prepared = submit.check(prepared, ui)
     if options.dry_run != "none":
@@ -108,10 +120,16 @@ def find_named(prepared: Prepared) -> list[Manifest]:
     ]
 
 
-def get(session: Session, kind: Kind, name: str) -> Json | None:
+def get(session: Session, kind: Kind, name: str) -> Object | None:
+    """Return the metadata of an object; None if it has none: see `get_manifest`."""
+    manifest = get_manifest(session, kind, name)
+    return convert(manifest, Object) if manifest else None
+
+
+def get_manifest(session: Session, kind: Kind, name: str) -> Json | None:
     """Return an object; None if not found, or if few users can read its kind and this one not."""
     try:
-        return objects.get(session, kind, name)
+        return objects.get_manifest(session, kind, name)
     except NotFound:
         return None
     except (NotServed, Forbidden):
@@ -120,39 +138,52 @@ def get(session: Session, kind: Kind, name: str) -> Json | None:
         raise
 
 
-def _is_service(item: Json) -> bool:
-    metadata = item["metadata"]
-    return bool(metadata.get("labels", {}).get(names.SERVICE) == metadata["name"])
+def _is_service(item: Object) -> bool:
+    return item.metadata.labels.get(names.SERVICE) == item.metadata.name
 
 
-def _name_taken(live: Json, user: User) -> NameTaken:
-    metadata = live["metadata"]
-    kind = live["kind"]
-    name = metadata["name"]
-    namespace = metadata["namespace"]
+def _owns(user: User, item: Object) -> bool:
+    return user.owns(item.metadata.labels, item.metadata.annotations)
+
+
+def _name_taken(kind: Kind, live: Object, user: User) -> NameTaken:
+    metadata = live.metadata
+    name = metadata.name
+    namespace = metadata.namespace
 
     if not _is_service(live):
-        message = f'{kind} "{name}" already exists in namespace "{namespace}"'
+        message = f'{kind.kind} "{name}" already exists in namespace "{namespace}"'
         return NameTaken(f"{message}, and is not part of a service", "choose another --name")
-    if not user.owns(metadata):
-        owner = metadata["labels"].get(names.USERNAME)
+    if not _owns(user, live):
+        owner = metadata.labels.get(names.USERNAME)
         return NameTaken(f'service "{name}" belongs to {owner}', "choose another --name")
-    if kind not in {runner.kind for runner in _RUNNERS}:
-        message = f'{kind} "{name}" remains of an interrupted `serve up`'
+    if kind not in _RUNNERS:
+        message = f'{kind.kind} "{name}" remains of an interrupted `serve up`'
         return NameTaken(message, f"run `kubectl sky serve down {name}` first")
     message = f'service "{name}" already exists in namespace "{namespace}"'
     return NameTaken(message, "run `kubectl sky serve update` to change it")
 
 
-def find(session: Session, user: User | None, name: str) -> Json:
+def find(session: Session, user: User | None, name: str) -> ServiceObject:
+    """Return the Deployment or RayService of a service; see `find_manifest`."""
+    return read(find_manifest(session, user, name))
+
+
+def read(manifest: Json) -> ServiceObject:
+    """Return what is read of a Deployment or RayService."""
+    kind = next(kind for kind in _RUNNERS if kind.kind == manifest["kind"])
+    return convert(manifest, kind.shape)
+
+
+def find_manifest(session: Session, user: User | None, name: str) -> Json:
     """Return the Deployment or RayService of a service; of any user if `user` is None.
 
     Raises UnknownName.
     """
     name = name.removeprefix("service/")
-    items = (get(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
+    items = (get_manifest(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
     existing = [item for item in items if item]
-    live = next(filter(_is_service, existing), None)
+    live = next((item for item in existing if _is_service(read(item))), None)
 
     if live is None:
         message = f'service "{name}" not found in namespace "{session.namespace}"'
@@ -162,39 +193,37 @@ def find(session: Session, user: User | None, name: str) -> Json:
         access.check_namespace(session, session.namespace, "an argument here")
         raise UnknownName(message, hint)
 
-    if user and not user.owns(live["metadata"]):
-        owner = live["metadata"]["labels"].get(names.USERNAME)
+    service = read(live)
+    if user and not _owns(user, service):
+        owner = service.metadata.labels.get(names.USERNAME)
         raise UnknownName(f'service "{name}" belongs to {owner}', f"add --user {owner}")
     return live
 
 
-def find_all(session: Session, namespace: str | None, user: User | None) -> list[Json]:
+def find_all(session: Session, namespace: str | None, user: User | None) -> list[ServiceObject]:
     """List the Deployments and RayServices of services, newest first."""
-    items: list[Json] = []
+    items: list[ServiceObject] = []
     for kind in _RUNNERS:
         try:
             items += _list_labelled(session, kind, namespace)
         except (NotServed, Forbidden):
             if kind == kinds.DEPLOYMENT:
                 raise
-    services = [
-        item for item in items if _is_service(item) and (not user or user.owns(item["metadata"]))
-    ]
-    return sorted(services, key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
+    services = [item for item in items if _is_service(item) and (not user or _owns(user, item))]
+    return sorted(services, key=lambda item: item.metadata.creation_timestamp, reverse=True)
 
 
-def belongs(item: Json, live: Json) -> bool:
+def belongs(item: Object, live: Object) -> bool:
     """Return whether an object is owned by a service's Deployment or RayService."""
-    owners = item["metadata"].get("ownerReferences", ())
-    return any(owner["uid"] == live["metadata"]["uid"] for owner in owners)
+    return any(owner.uid == live.metadata.uid for owner in item.metadata.owner_references)
 
 
-def status(session: Session, live: Json) -> ServiceStatus:
+def status(session: Session, live: ServiceObject) -> ServiceStatus:
     """Return the status of a service, and why replicas are not ready."""
     core = CoreManager(session)
-    metadata = live["metadata"]
-    (service,) = _read(session, [live], metadata["namespace"], metadata["name"])
-    events = _if_allowed(lambda: core.list_events(metadata["namespace"]))
+    metadata = live.metadata
+    (service,) = _read(session, [live], metadata.namespace, metadata.name)
+    events = _if_allowed(lambda: core.list_events(metadata.namespace))
     return status_of(replace(service, events=events, cluster_nodes=_if_allowed(core.list_nodes)))
 
 
@@ -205,18 +234,18 @@ def statuses(session: Session, namespace: str | None, user: User | None) -> list
 
 
 def _read(
-    session: Session, services: Sequence[Json], namespace: str | None, name: str = ""
+    session: Session, services: Sequence[ServiceObject], namespace: str | None, name: str = ""
 ) -> list[ServiceObjects]:
     """Return the objects of services, or of the one with a name, with one request per kind."""
-    runners = dict.fromkeys(map(objects.kind_of_known, services))
+    runners = dict.fromkeys(map(_runner_of, services))
     parts = [item for kind in runners for item in _list_parts(session, kind, namespace, name)]
     pods = _list_labelled(session, kinds.POD, namespace, name)
     addresses = _list_readable(session, kinds.SERVICE, namespace, name)
     autoscalers = _list_readable(session, kinds.HPA, namespace, name)
     ingresses = _list_readable(session, kinds.INGRESS, namespace, name)
 
-    def owned(items: Iterable[Json], live: Json) -> Json | None:
-        same_name = (item for item in items if item["metadata"]["name"] == live["metadata"]["name"])
+    def owned(items: Iterable[Item], live: ServiceObject) -> Item | None:
+        same_name = (item for item in items if item.metadata.name == live.metadata.name)
         return next((item for item in same_name if belongs(item, live)), None)
 
     return [
@@ -232,7 +261,7 @@ def _read(
     ]
 
 
-def _if_allowed(read: Callable[[], list[Json]]) -> list[Json]:
+def _if_allowed(read: Callable[[], list[T]]) -> list[T]:
     try:
         return read()
     except Forbidden:
@@ -240,52 +269,58 @@ def _if_allowed(read: Callable[[], list[Json]]) -> list[Json]:
 
 
 def _list_labelled(
-    session: Session, kind: Kind, namespace: str | None, name: str = ""
-) -> list[Json]:
+    session: Session, kind: ReadKind[T], namespace: str | None, name: str = ""
+) -> list[T]:
     selector = f"{names.SERVICE}={name}" if name else names.SERVICE
     return objects.list_all(session, kind, namespace, label_selector=selector)
 
 
-def _list_readable(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:
+def _list_readable(
+    session: Session, kind: ReadKind[T], namespace: str | None, name: str
+) -> list[T]:
     return _if_allowed(lambda: _list_labelled(session, kind, namespace, name))
 
 
-def _list_parts(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:
+def _list_parts(
+    session: Session, kind: ReadKind[ServiceObject], namespace: str | None, name: str
+) -> list[ServiceObject]:
     if kind == kinds.DEPLOYMENT:
         return _list_labelled(session, _RUNNERS[kind], namespace, name)
     return objects.list_all(session, _RUNNERS[kind], namespace)  # KubeRay copies no labels
 
 
-def parts(session: Session, live: Json) -> list[Json]:
+def _runner_of(live: ServiceObject) -> ReadKind[ServiceObject]:
+    return next(kind for kind in _RUNNERS if isinstance(live, kind.shape))
+
+
+def parts(session: Session, live: ServiceObject) -> list[ServiceObject]:
     """Return the ReplicaSets of a Deployment, or the RayClusters of a RayService."""
-    metadata = live["metadata"]
-    items = _list_parts(
-        session, objects.kind_of_known(live), metadata["namespace"], metadata["name"]
-    )
-    return [item for item in items if controller(item) == metadata["uid"]]
+    metadata = live.metadata
+    items = _list_parts(session, _runner_of(live), metadata.namespace, metadata.name)
+    return [item for item in items if controller(item) == metadata.uid]
 
 
-def version_objects(session: Session, live: Json) -> list[Json]:
-    metadata = live["metadata"]
-    items = _list_labelled(session, kinds.CONFIG_MAP, metadata["namespace"], metadata["name"])
+def version_objects(session: Session, live: ServiceObject) -> list[ConfigMap]:
+    metadata = live.metadata
+    items = _list_labelled(session, kinds.CONFIG_MAP, metadata.namespace, metadata.name)
     return [item for item in items if belongs(item, live)]
 
 
-def task_file(session: Session, live: Json) -> str | None:
+def task_file(session: Session, live: ServiceObject) -> str | None:
     """Return the YAML of the version that runs; None if it is too long to be kept."""
     version = version_id(live)
     texts = (
-        (item.get("data") or {}).get(names.TASK_FILE, "")
+        (item.data or {}).get(names.TASK_FILE, "")
         for item in version_objects(session, live)
-        if item["metadata"]["labels"].get(names.TASK_ID) == version
+        if item.metadata.labels.get(names.TASK_ID) == version
     )
     return next((text for text in texts if 0 < len(text) <= names.MAX_TASK_FILE), None)
 
 
-def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
+def pods(session: Session, live: ServiceObject) -> Sequence[Pod]:
     """Return the pods of a service, oldest first: a pod's position is the replica's number."""
-    metadata = live["metadata"]
-    labelled = _list_labelled(session, kinds.POD, metadata["namespace"], metadata["name"])
+    metadata = live.metadata
+    labelled = _list_labelled(session, kinds.POD, metadata.namespace, metadata.name)
     return own_pods(live, parts(session, live), labelled)
 
 
@@ -334,7 +369,7 @@ def _list_failed(service: ServiceStatus) -> TaskFailed:
 def scale(session: Session, user: User, name: str, replicas: int) -> None:
     """Set the number of a service's replicas. Raises UserError if something else sets it."""
     for is_last in (False, False, True):
-        live = find(session, user, name)
+        live = find_manifest(session, user, name)
         by = "Ray Serve" if live["kind"] != kinds.DEPLOYMENT.kind else ""
         by = by or ("its autoscaler" if get(session, kinds.HPA, live["metadata"]["name"]) else "")
         if by:
@@ -349,12 +384,12 @@ def scale(session: Session, user: User, name: str, replicas: int) -> None:
             return
 
 
-def find_to_delete(session: Session, user: User, references: Sequence[str]) -> list[Json]:
+def find_to_delete(session: Session, user: User, references: Sequence[str]) -> list[Object]:
     """Return what to delete of services: what they own is garbage-collected.
 
     Without a Deployment, that is what an interrupted `up` left. Raises UnknownName.
     """
-    items: list[Json] = []
+    items: list[Object] = []
     for reference in references:
         try:
             items.append(find(session, user, reference))
@@ -367,22 +402,25 @@ def find_to_delete(session: Session, user: User, references: Sequence[str]) -> l
     return items
 
 
-def delete(session: Session, items: Sequence[Json]) -> list[str]:
+def _kind_of(item: Object) -> Kind:
+    return next(kind for kind in _NAMED if isinstance(item, kind.shape))
+
+
+def delete(session: Session, items: Sequence[Object]) -> list[str]:
     """Delete objects of services by their uid; return the names of the services."""
     for item in items:
-        objects.delete_with_dependents(session, objects.kind_of_known(item), item["metadata"])
-    return list(dict.fromkeys(item["metadata"]["name"] for item in items))
+        objects.delete_with_dependents(session, _kind_of(item), item.metadata.identity)
+    return list(dict.fromkeys(item.metadata.name for item in items))
 
 
 def wait_until_gone(
-    session: Session, items: Iterable[Json], seconds: float | None = None
+    session: Session, items: Iterable[Object], seconds: float | None = None
 ) -> list[Remainder]:
     """Wait until deleted services and their pods are gone, or return what remains."""
     uids: dict[tuple[str, str], dict[str, Kind]] = defaultdict(dict)
     for item in items:
-        metadata = item["metadata"]
-        key = metadata["namespace"], metadata["name"]
-        uids[key][metadata["uid"]] = objects.kind_of_known(item)
+        metadata = item.metadata
+        uids[metadata.namespace, metadata.name][metadata.uid] = _kind_of(item)
     deleted = [
         Deleted(f"service/{name}", namespace, names.SERVICE, name, of_service, _title_of_pod)
         for (namespace, name), of_service in uids.items()
@@ -390,8 +428,8 @@ def wait_until_gone(
     return deletion.wait_until_gone(session, deleted, seconds)
 
 
-def _title_of_pod(pod: Json) -> str:
-    return f"pod {pod['metadata']['name']}"
+def _title_of_pod(pod: Pod) -> str:
+    return f"pod {pod.metadata.name}"
 
 
 def describe_deleted(
@@ -403,13 +441,12 @@ def describe_deleted(
     return ServicesDeleted(services=services, status=status, remaining=texts)
 
 
-def leftovers(session: Session, user: User, name: str = "") -> list[Json]:
+def leftovers(session: Session, user: User, name: str = "") -> list[Object]:
     """Return what interrupted calls of `up` left without a Deployment, of one service or of all."""
+    left_kinds: tuple[ReadKind[Object], ...] = (kinds.SERVICE, *OPTIONAL)
     return [
         item
-        for kind in (kinds.SERVICE, *OPTIONAL)
+        for kind in left_kinds
         for item in _list_readable(session, kind, session.namespace, name)
-        if _is_service(item)
-        and not item["metadata"].get("ownerReferences")
-        and user.owns(item["metadata"])
+        if _is_service(item) and not item.metadata.owner_references and _owns(user, item)
     ]

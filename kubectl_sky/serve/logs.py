@@ -4,22 +4,23 @@ from collections.abc import Iterator
 from threading import Event
 
 from kubectl_sky.cluster import parallel
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.observe.nodes import Object
 from kubectl_sky.serve import action
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import ServiceObject
 
 _POLL_SECONDS = 2.0
 
 
 def show(
     session: Session,
-    deployment: Json,
+    deployment: ServiceObject,
     options: LogOptions,
     replica: int | None,
     ui: UI,
@@ -55,12 +56,12 @@ class _Replicas:
     """The pods of a service, by numbers: those of `serve status`, then those that start later."""
 
     def __init__(
-        self, session: Session, deployment: Json, follow: bool, replica: int | None
+        self, session: Session, deployment: ServiceObject, follow: bool, replica: int | None
     ) -> None:
         self.stop = Event()
         self._session = session
         self._deployment = deployment
-        self._name = deployment["metadata"]["name"]
+        self._name = deployment.metadata.name
         self._follow = follow
         pods = action.pods(session, deployment)
         if replica is not None and replica >= len(pods):
@@ -68,7 +69,7 @@ class _Replicas:
             raise UserError(f'replica {replica} of service "{self._name}" not found', hint)
         numbers = range(len(pods)) if replica is None else (replica,)
         self._pods = [pods[number] for number in numbers]
-        self._numbers = {pods[number]["metadata"]["name"]: number for number in numbers}
+        self._numbers = {pods[number].metadata.name: number for number in numbers}
         self._single = replica is not None or (len(pods) == 1 and not follow)
         self._later = replica is None
 
@@ -76,15 +77,15 @@ class _Replicas:
         """Yield a note on each replica without a log."""
         for pod in self._pods:
             if not _has_started(pod):
-                yield f"replica-{self._numbers[pod['metadata']['name']]} has not started"
+                yield f"replica-{self._numbers[pod.metadata.name]} has not started"
 
     def sources(self) -> Iterator[list[LogSource]]:
         """Yield the logs; to follow, those of new pods too, until `stop` is set."""
         while True:
             sources = []
             for pod in filter(_has_started, self._pods):
-                namespace = pod["metadata"]["namespace"]
-                name = pod["metadata"]["name"]
+                namespace = pod.metadata.namespace
+                name = pod.metadata.name
                 number = self._numbers.setdefault(name, len(self._numbers))
                 title = f"replica-{number}"
                 sources.append(LogSource(namespace, name, names.CONTAINER, number, title=title))
@@ -92,9 +93,7 @@ class _Replicas:
             if not self._follow or self.stop.wait(_POLL_SECONDS):
                 return
             pods = action.pods(self._session.patient(self.stop), self._deployment)
-            self._pods = [
-                pod for pod in pods if self._later or pod["metadata"]["name"] in self._numbers
-            ]
+            self._pods = [pod for pod in pods if self._later or pod.metadata.name in self._numbers]
 
     def origin(self, source: LogSource) -> Origin:
         title = f"replica-{source.rank}"
@@ -102,7 +101,7 @@ class _Replicas:
         return Origin(self._name, source.rank, title, source.pod, prefix)
 
 
-def _has_started(pod: Object) -> bool:
+def _has_started(pod: Pod) -> bool:
     container = nodes.container(pod)
-    state = container.get("state", {})
-    return "running" in state or "terminated" in state or bool(container.get("lastState"))
+    states = (container.state, container.last_state)
+    return any(state.running or state.terminated for state in states)

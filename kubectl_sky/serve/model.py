@@ -11,14 +11,19 @@ from kubectl_sky.observe import nodes
 from kubectl_sky.observe.deletion import deletion_of
 from kubectl_sky.observe.endpoints import combine
 from kubectl_sky.observe.findings import Cause, Finding, diagnose
-from kubectl_sky.observe.nodes import NodeStatus, Object
+from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.observe.reasons import TERMINATING
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import bounded, kinds, names
+from kubectl_sky.words.core_objects import Event, Ingress, Node, Scaler
+from kubectl_sky.words.core_objects import Service as ServiceAddress
 from kubectl_sky.words.documents import Document, Note, always
+from kubectl_sky.words.objects import NO_CONDITION, Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import ObjectStatus, RayCluster, RayService, ServiceObject
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import condition
 
@@ -155,37 +160,29 @@ class ServiceObjects(Struct, frozen=True):
     are not known.
     """
 
-    deployment: Object
-    replica_sets: Sequence[Object]
-    pods: Sequence[Object]
-    service: Object | None = None
-    autoscaler: Object | None = None
-    ingress: Object | None = None
-    events: Sequence[Object] = ()
-    cluster_nodes: Sequence[Object] = ()
+    deployment: ServiceObject
+    replica_sets: Sequence[ServiceObject]
+    pods: Sequence[Pod]
+    service: ServiceAddress | None = None
+    autoscaler: Scaler | None = None
+    ingress: Ingress | None = None
+    events: Sequence[Event] = ()
+    cluster_nodes: Sequence[Node] = ()
 
 
-def own_pods(
-    deployment: Object, replica_sets: Iterable[Object], pods: Iterable[Object]
-) -> list[Object]:
+def own_pods(deployment: Object, replica_sets: Iterable[Object], pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods that the Deployment controls, by uids, oldest first."""
-    uid = deployment["metadata"]["uid"]
-    ours = {item["metadata"]["uid"] for item in replica_sets if controller(item) == uid}
+    uid = deployment.metadata.uid
+    ours = {item.metadata.uid for item in replica_sets if controller(item) == uid}
     pods = (pod for pod in pods if controller(pod) in ours)
-    return sorted(
-        pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])
-    )
-
-
-def _is_ready(pod: Object) -> bool:
-    return "deletionTimestamp" not in pod["metadata"] and condition(pod, "Ready") is not None
+    return sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
 
 
 def status_of(objects: ServiceObjects) -> ServiceStatus:
     deployment = objects.deployment
-    metadata = deployment["metadata"]
+    metadata = deployment.metadata
     version = _version(deployment)
-    versions = {item["metadata"]["uid"]: _version(item) for item in objects.replica_sets}
+    versions = {item.metadata.uid: _version(item) for item in objects.replica_sets}
     pods = own_pods(deployment, objects.replica_sets, objects.pods)
     task = _as_task(deployment, pods)
     findings = _findings(objects, pods, task)
@@ -195,28 +192,28 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
             number=node.index,
             pod=node.pod,
             version=versions.get(controller(pod), 0),
-            ready=_is_ready(pod),
-            restarts=nodes.container(pod).get("restartCount", 0),
+            ready=nodes.is_ready(pod),
+            restarts=nodes.container(pod).restart_count,
             host=node.host,
-            created_at=pod["metadata"]["creationTimestamp"],
+            created_at=pod.metadata.creation_timestamp,
             reason=_reason(node, pod, objects.events, findings),
         )
         for node, pod in zip(task.nodes, pods, strict=True)
     )
 
     autoscaler = objects.autoscaler
-    most = autoscaler["spec"]["maxReplicas"] if autoscaler else None
-    failure = condition(deployment, "ReplicaFailure") or {}
+    most = autoscaler.spec.max_replicas if autoscaler else None
+    failure = condition(deployment, "ReplicaFailure") or NO_CONDITION
     if _is_ray(deployment):
         state = _ray_state(deployment)
         ready = sum(replica.ready for replica in replicas)
     else:
         state = _state(deployment, replicas)
-        ready = deployment.get("status", {}).get("readyReplicas", 0)
+        ready = deployment.status.ready_replicas
 
     return ServiceStatus(
-        name=metadata["name"],
-        namespace=metadata["namespace"],
+        name=metadata.name,
+        namespace=metadata.namespace,
         user=task.user,
         created_at=task.created_at,
         state=state,
@@ -229,64 +226,64 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         replicas=replicas,
         endpoints=_endpoints(objects, task, pods),
         findings=tuple(findings),
-        message=str(task.deletion)
-        or str(failure.get("message") or "")
-        or _explain_autoscaler(autoscaler),
+        message=str(task.deletion) or failure.message or _explain_autoscaler(autoscaler),
     )
 
 
-def _explain_autoscaler(autoscaler: Object | None) -> str:
+def _explain_autoscaler(autoscaler: Scaler | None) -> str:
     """Return why the autoscaler cannot work, such as a cluster without metrics."""
-    conditions = ((autoscaler or {}).get("status") or {}).get("conditions") or ()
+    conditions = (autoscaler and autoscaler.status.conditions) or ()
     reasons = (
-        str(item.get("reason") or "")
+        item.reason or ""
         for item in conditions
-        if (item.get("type"), item.get("status")) == ("ScalingActive", "False")
+        if (item.type, item.status) == ("ScalingActive", "False")
     )
     reason = next((text for text in reasons if text != _NOT_SCALED), "")
     return f"autoscaling inactive: {reason}" if reason else ""
 
 
-def version_id(item: Object) -> str:
+def version_id(item: ServiceObject) -> str:
     """Return the id of the version that a Deployment, ReplicaSet, RayService or RayCluster runs."""
-    spec = item["spec"].get("rayClusterConfig") or item["spec"]
-    template = (spec.get("headGroupSpec") or spec)["template"]
-    return str((template["metadata"].get("labels") or {}).get(names.TASK_ID, ""))
+    head = item.spec.head_group_spec  # of a RayCluster
+    if item.spec.ray_cluster_config:
+        head = item.spec.ray_cluster_config.head_group_spec
+    template = head.template if head else item.spec.template
+    return template.metadata.labels.get(names.TASK_ID, "")
 
 
-def _is_ray(item: Object) -> bool:
-    return bool(item["kind"] in (kinds.RAY_SERVICE.kind, kinds.RAY_CLUSTER.kind))
+def _is_ray(item: ServiceObject) -> bool:
+    return isinstance(item, RayService | RayCluster)
 
 
-def _ray_state(item: Object) -> ServiceState:
-    seen = bounded.integer((item.get("status") or {}).get("observedGeneration"), 2**63)
-    if condition(item, "UpgradeInProgress") or seen < item["metadata"].get("generation", 0):
+def _ray_state(item: ServiceObject) -> ServiceState:
+    seen = bounded.integer(item.status.observed_generation, 2**63)
+    if condition(item, "UpgradeInProgress") or seen < item.metadata.generation:
         return ServiceState.UPDATING if condition(item, "Ready") else ServiceState.STARTING
     return ServiceState.READY if condition(item, "Ready") else ServiceState.STARTING
 
 
-def _version(item: Object) -> int:
+def _version(item: ServiceObject) -> int:
     if _is_ray(item):  # KubeRay counts no versions
         return 1
-    return bounded.integer(item["metadata"].get("annotations", {}).get(_REVISION))
+    return bounded.integer(item.metadata.annotations.get(_REVISION))
 
 
-def _state(deployment: Object, replicas: Sequence[Replica]) -> ServiceState:
-    status = deployment.get("status", {})
-    total, updated, ready = (
-        status.get(field, 0) for field in ("replicas", "updatedReplicas", "readyReplicas")
-    )
+def _state(deployment: ServiceObject, replicas: Sequence[Replica]) -> ServiceState:
+    status = deployment.status
+    total = status.replicas
+    updated = status.updated_replicas
+    ready = status.ready_replicas
 
     progress = "".join(
-        item.get("reason", "")
-        for item in status.get("conditions", ())
-        if item["type"] == "Progressing"  # of any status: it is False when it is too late
+        item.reason
+        for item in status.conditions
+        if item.type == "Progressing"  # of any status: it is False when it is too late
     )
 
-    if status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0):
+    if status.observed_generation >= deployment.metadata.generation:
         if progress == _TOO_LATE:
             return ServiceState.FAILED
-        if updated == total == ready == deployment["spec"].get("replicas", 1):
+        if updated == total == ready == deployment.spec.replicas:
             return ServiceState.READY if total else ServiceState.STOPPED
         if updated == total and progress == "NewReplicaSetAvailable":
             return ServiceState.DEGRADED
@@ -296,45 +293,46 @@ def _state(deployment: Object, replicas: Sequence[Replica]) -> ServiceState:
     return ServiceState.UPDATING if ready and _version(deployment) > 1 else ServiceState.STARTING
 
 
-def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
+def _as_task(deployment: ServiceObject, pods: Sequence[Pod]) -> TaskStatus:
     """Return the replicas as the nodes of a task, which the rules of `doctor` explain."""
-    metadata = deployment["metadata"]
-    labels = metadata.get("labels", {})
-    annotations = metadata.get("annotations", {})
-    name = metadata["name"]
+    metadata = deployment.metadata
+    labels = metadata.labels
+    annotations = metadata.annotations
+    name = metadata.name
 
     return TaskStatus(
         id=name,
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, name),
-        namespace=metadata["namespace"],
+        namespace=metadata.namespace,
         user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
-        created_at=metadata["creationTimestamp"],
+        created_at=metadata.creation_timestamp,
         updated_at="",
         nodes=tuple(
             nodes.of_pod(NodeStatus(number, f"replica-{number}", name), pod)
             for number, pod in enumerate(pods)
         ),
         num_nodes=len(pods),
-        deletion=deletion_of([deployment], pods, lambda pod: f"pod {pod['metadata']['name']}"),
+        deletion=deletion_of([deployment], pods, lambda pod: f"pod {pod.metadata.name}"),
         backend="service",
     )
 
 
-def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus) -> list[Cause]:
+def _findings(objects: ServiceObjects, pods: Sequence[Pod], task: TaskStatus) -> list[Cause]:
     """Return what `doctor` would say of the replicas that are not ready."""
     numbered = []
     for number, pod in enumerate(pods):
-        metadata = pod["metadata"]
-        if not _is_ready(pod) and "deletionTimestamp" not in metadata:
-            labels = metadata.get("labels", {}) | {names.NODE_IDX: str(number)}
-            numbered.append({**pod, "metadata": metadata | {"labels": labels}})
+        metadata = pod.metadata
+        if not nodes.is_ready(pod) and not metadata.deletion_timestamp:
+            labels = metadata.labels | {names.NODE_IDX: str(number)}
+            numbered.append(replace(pod, metadata=replace(metadata, labels=labels)))
 
-    workload = dict(objects.deployment) | {"status": {}}  # its conditions are not a Job's
+    # Its conditions are not a Job's.
+    workload = replace(objects.deployment, status=ObjectStatus())
     snapshot = TaskSnapshot(
         task.id,
         task.namespace,
         {
-            next(iter(registry.KINDS)).kind: (workload,),
+            kinds.JOB.kind: (workload,),
             kinds.POD.kind: tuple(numbered),
             kinds.EVENT.kind: tuple(objects.events),
             **({kinds.NODE.kind: tuple(objects.cluster_nodes)} if objects.cluster_nodes else {}),
@@ -348,32 +346,27 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
     ]
 
 
-def _reason(
-    node: NodeStatus, pod: Object, events: Iterable[Object], findings: Iterable[Cause]
-) -> str:
+def _reason(node: NodeStatus, pod: Pod, events: Iterable[Event], findings: Iterable[Cause]) -> str:
     """Return why a replica is not ready; empty if it is."""
-    if _is_ready(pod):
+    if nodes.is_ready(pod):
         return ""
-    if "deletionTimestamp" in pod["metadata"]:  # its events are of the time before
+    if pod.metadata.deletion_timestamp:  # its events are of the time before
         return TERMINATING
     causes = [finding.what for finding in findings if node.index in finding.ranks]
     unhealthy = [
-        event.get("message") or ""
+        event.message
         for event in events
-        if event.get("involvedObject", {}).get("name") == node.pod
-        and event.get("reason") == "Unhealthy"
+        if event.involved_object.name == node.pod and event.reason == "Unhealthy"
     ]
     texts = (*causes, node.reason, *reversed(unhealthy), "NotReady")
     return " ".join(next(filter(None, texts)).split())
 
 
-def _endpoints(
-    objects: ServiceObjects, task: TaskStatus, pods: Sequence[Object]
-) -> tuple[str, ...]:
+def _endpoints(objects: ServiceObjects, task: TaskStatus, pods: Sequence[Pod]) -> tuple[str, ...]:
     if objects.service is None:
         return ()
     endpoints = combine(task, objects.service, pods, objects.cluster_nodes).ports
-    rules = (objects.ingress or {}).get("spec", {}).get("rules") or ()
-    hosts = (f"{rule['host']}:443" for rule in rules if rule.get("host"))
+    rules = objects.ingress.spec.rules if objects.ingress else ()
+    hosts = (f"{rule.host}:443" for rule in rules if rule.host)
     addresses = (address for item in endpoints for address in (*item.outside, item.address))
     return (*hosts, *addresses)

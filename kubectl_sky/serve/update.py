@@ -18,6 +18,9 @@ from kubectl_sky.submitting.preflight import refuse_foreign
 from kubectl_sky.submitting.submit import Connect, Options, Prepared
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.decoding import convert
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.objects import Object
 
 _ATTEMPTS = 5  # to replace an object whose status changes
 
@@ -30,7 +33,7 @@ def update(options: Options, ui: UI, connect: Connect | None = None) -> ServiceS
     prepared = action.plan(options, ui, connect)
     session = prepared.session
     replicas = action.plan_service(prepared)
-    live = action.find(session, prepared.facts.user, replicas.name)
+    live = action.find_manifest(session, prepared.facts.user, replicas.name)
     if _is_unchanged(prepared, live):
         ui.note(f'service "{replicas.name}" unchanged')
         return None if options.dry_run != "none" else action.follow(session, replicas, options, ui)
@@ -60,7 +63,7 @@ def _is_unchanged(prepared: Prepared, live: Json) -> bool:
 
     for item in (manifest.object for manifest in same.existing.manifests.own):
         kind = objects.kind_of_known(item)
-        current = action.get(session, kind, item["metadata"]["name"])
+        current = action.get_manifest(session, kind, item["metadata"]["name"])
         if current is None:
             return False
         if kind == kinds.DEPLOYMENT and replicas.scaling:
@@ -86,9 +89,10 @@ def _current(prepared: Prepared, live: Json) -> dict[str, Json]:
     if live["kind"] not in wanted:
         message = f'service "{name}" is a {live["kind"]}'
         raise NameTaken(message, "run `kubectl sky serve down` first to change its backend")
-    for kind in (kinds.SERVICE, *action.OPTIONAL):
-        item = action.get(prepared.session, kind, name)
-        if item and action.belongs(item, live):
+    others: tuple[Kind, ...] = (kinds.SERVICE, *action.OPTIONAL)
+    for kind in others:
+        item = action.get_manifest(prepared.session, kind, name)
+        if item and action.belongs(convert(item, Object), action.read(live)):
             current[kind.kind] = item
         elif item and kind.kind in wanted:
             message = f'{kind.kind} "{name}" is not part of the service'
@@ -139,7 +143,7 @@ def _with_owner(item: Json, owner: Json) -> Json:
 def _undo(session: Session, live: Json, version: str, applied: Sequence[Applied]) -> None:
     """Delete the new objects of a version, unless the service may run it: an answer may be lost."""
     with suppress(SkyError):
-        if version_id(_read_again(session, live)) != version:
+        if version_id(action.read(_read_again(session, live))) != version:
             for item in applied:
                 if item.created:
                     kind = objects.kind_of_known(item.object)
@@ -149,7 +153,7 @@ def _undo(session: Session, live: Json, version: str, applied: Sequence[Applied]
 def _read_again(session: Session, live: Json) -> Json:
     metadata = live["metadata"]
     kind = objects.kind_of_known(live)
-    return objects.get(session, kind, metadata["name"], metadata["namespace"])
+    return objects.get_manifest(session, kind, metadata["name"], metadata["namespace"])
 
 
 def _replace(session: Session, item: Json, live: Json, is_scaled: bool) -> None:
@@ -183,16 +187,16 @@ def _replacement(item: Json, live: Json, is_scaled: bool) -> Json:
 
 def _prune(session: Session, live: Json, version: str) -> None:
     """Delete the ConfigMaps and Secrets of versions that no ReplicaSet can return to."""
-    used = {version, *map(version_id, action.parts(session, live))}
-    for config_map in action.version_objects(session, live):
-        metadata = config_map["metadata"]
-        if metadata["labels"].get(names.TASK_ID) in used:
+    service = action.read(live)
+    used = {version, *map(version_id, action.parts(session, service))}
+    for config_map in action.version_objects(session, service):
+        metadata = config_map.metadata
+        if metadata.labels.get(names.TASK_ID) in used:
             continue
         for suffix in ("", "-files", "-registry", "-tls"):
             with suppress(NotFound, Forbidden):
-                name = f"{metadata['name']}{suffix}"
-                namespace = metadata["namespace"]
-                secret = objects.get(session, kinds.SECRET, name, namespace)
-                if action.belongs(secret, live):
-                    objects.delete_by_uid(session, kinds.SECRET, secret["metadata"])
-        objects.delete_by_uid(session, kinds.CONFIG_MAP, metadata)
+                name = f"{metadata.name}{suffix}"
+                secret = objects.get(session, kinds.SECRET, name, metadata.namespace)
+                if action.belongs(secret, service):
+                    objects.delete_by_uid(session, kinds.SECRET, secret.metadata.identity)
+        objects.delete_by_uid(session, kinds.CONFIG_MAP, metadata.identity)

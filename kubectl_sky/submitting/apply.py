@@ -108,7 +108,7 @@ def admit(session: Session, workloads: Sequence[Manifest]) -> None:
     for manifest in workloads:
         by_task.setdefault(manifest.object["metadata"]["labels"][names.TASK_ID], manifest.object)
     for item in by_task.values():
-        for template in registry.of(item).templates(item):
+        for template in registry.of_manifest(item).templates(item):
             try:
                 objects.create(session, _pod(item, template), dry_run=True)
             except Forbidden:
@@ -144,7 +144,8 @@ def shared_objects(
         for result in applied:
             if result.created and not dry_run:
                 with suppress(SkyError):  # `clean` finds it
-                    objects.delete_unchanged(session, result.object)
+                    kind = objects.kind_of_known(result.object)
+                    objects.delete_unchanged(session, kind, result.object["metadata"])
         raise
 
 

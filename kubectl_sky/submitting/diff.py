@@ -75,7 +75,7 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
         with suppress(NotFound):
             kind = objects.kind_of_known(item.object)
             metadata = item.object["metadata"]
-            found = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
+            found = objects.get_manifest(session, kind, metadata["name"], metadata.get("namespace"))
             by_name[_key(item.object)] = found
 
     removed = [item for key, item in by_name.items() if key not in set(map(_key, desired))]

@@ -43,8 +43,8 @@ def warnings(
         text = f"some of the {total} nodes may start and then wait for the others"
 
         if running is not None:
-            pod = {"spec": next(iter(pods(by_task[plan.id]))).spec}
-            fits = capacity.number_that_fits(pod, cluster_nodes, running)
+            spec = next(iter(pods(by_task[plan.id]))).spec
+            fits = capacity.number_that_fits(spec, cluster_nodes, running)
             if fits >= total:
                 continue
             text = f"only {fits} of {total} nodes fit now, and would wait for the others"

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.cluster import access, objects
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, Invalid, NotFound, NotServed, Outdated, UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.plan import queueing
@@ -15,9 +16,14 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import find, multikueue, room
 from kubectl_sky.words import kinds
+from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.facts import Access, ClusterNode, Facts, Gangs, Predecessor, Queues
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import Kind, ReadKind
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.scheduled_objects import Gang, KueueQueue, QueueSpec
 from kubectl_sky.workloads.decide import AUTO, list_needed_kinds
+
+T = TypeVar("T")
 
 
 def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
@@ -78,7 +84,8 @@ def _gangs(session: Session, tasks: Sequence[Task]) -> Gangs:
     group = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
     with suppress(Invalid):
         answer = objects.create(session, group, dry_run=True)
-        return Gangs(kind.api_version, bool(answer["spec"].get("schedulingConstraints")))
+        kept = convert(answer, Gang).spec.scheduling_constraints
+        return Gangs(kind.api_version, bool(kept))
     return Gangs(kind.api_version)
 
 
@@ -103,7 +110,7 @@ def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str
             continue
         except Forbidden:
             return None
-        keys_by_name[name] = tuple(sorted(secret.get("data") or {}))
+        keys_by_name[name] = tuple(sorted(secret.data or {}))
     return keys_by_name
 
 
@@ -129,8 +136,8 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
     elsewhere = set[str]()
     if missing:
         with suppress(Forbidden):
-            queues = [item["metadata"] for item in access.list_kueue(session, kinds.LOCAL_QUEUE)]
-            elsewhere = {item["namespace"] for item in queues if item["name"] in missing}
+            found = [item.metadata for item in access.list_kueue(session, kinds.LOCAL_QUEUE)]
+            elsewhere = {item.namespace for item in found if item.name in missing}
 
     topologies = _topologies(session, queues or ()) if has_topology else {}
     return Queues(
@@ -144,38 +151,39 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
     )
 
 
-def _list(session: Session, kind: Kind, namespace: str | None = None) -> list[Json] | None:
+def _list(session: Session, kind: ReadKind[T], namespace: str | None = None) -> list[T] | None:
     with suppress(Forbidden):
         return access.list_kueue(session, kind, namespace)
     return None
 
 
-def _names(items: Iterable[Json]) -> tuple[str, ...]:
-    return tuple(item["metadata"]["name"] for item in items)
+def _names(items: Iterable[Object]) -> tuple[str, ...]:
+    return tuple(item.metadata.name for item in items)
 
 
-def _topologies(session: Session, queues: Sequence[Json]) -> dict[str, tuple[str, ...]]:
+def _topologies(session: Session, queues: Sequence[KueueQueue]) -> dict[str, tuple[str, ...]]:
     """Return the levels of the topologies of LocalQueues: labels of cluster nodes, by queue.
 
     Without permission to read what these consist of, the topologies stay unknown.
     """
-    parts = (kinds.CLUSTER_QUEUE, kinds.RESOURCE_FLAVOR, kinds.TOPOLOGY)
     try:
-        lists = [access.list_kueue(session, kind) for kind in parts]
+        cluster_queues = access.list_kueue(session, kinds.CLUSTER_QUEUE)
+        flavors = access.list_kueue(session, kinds.RESOURCE_FLAVOR)
+        topologies = access.list_kueue(session, kinds.TOPOLOGY)
     except (Forbidden, NotServed):
         return {}
-    cluster_queues, flavors, topologies = (
-        {item["metadata"]["name"]: item.get("spec") or {} for item in items} for items in lists
-    )
+    queue_specs = {item.metadata.name: item.spec for item in cluster_queues}
+    topology_of = {item.metadata.name: item.spec.topology_name for item in flavors}
+    levels_of = {item.metadata.name: item.spec.levels for item in topologies}
 
-    def levels(queue: Json) -> Iterator[str]:
-        cluster_queue = cluster_queues.get(queue["spec"].get("clusterQueue"), {})
-        for group in cluster_queue.get("resourceGroups") or ():
-            for flavor in group.get("flavors") or ():
-                topology = topologies.get(flavors.get(flavor["name"], {}).get("topologyName"), {})
-                yield from (level["nodeLabel"] for level in topology.get("levels") or ())
+    def levels(queue: KueueQueue) -> Iterator[str]:
+        spec = queue_specs.get(queue.spec.cluster_queue, QueueSpec())
+        for group in spec.resource_groups or ():
+            for flavor in group.flavors or ():
+                topology = topology_of.get(flavor.name, "")
+                yield from (level.node_label for level in levels_of.get(topology, ()))
 
-    return {queue["metadata"]["name"]: tuple(levels(queue)) for queue in queues}
+    return {queue.metadata.name: tuple(levels(queue)) for queue in queues}
 
 
 def _access(session: Session, kind: Kind, named: bool) -> Access:
@@ -196,8 +204,8 @@ def _access(session: Session, kind: Kind, named: bool) -> Access:
 def cluster_nodes(session: Session) -> tuple[ClusterNode, ...]:
     return tuple(
         ClusterNode(
-            labels=node["metadata"].get("labels") or {},
-            allocatable=(node.get("status") or {}).get("allocatable") or {},
+            labels=node.metadata.labels,
+            allocatable=node.status.allocatable,
             devices=count_models(node),
         )
         for node in room.list_cluster_nodes(session)

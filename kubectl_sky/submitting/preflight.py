@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,12 +24,15 @@ from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.stop import AUXILIARY
 from kubectl_sky.words import kinds, names
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.core_objects import PriorityClass
+from kubectl_sky.words.kinds import ReadKind
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 from kubectl_sky.workloads.demand import demand
 
 Guard = Callable[[], AbstractContextManager[object]]
+
+T = TypeVar("T")
 
 _MAX_NAMES = 12  # maximum number of names in a message
 # Listed only if the task has some: not all users are allowed to.
@@ -143,10 +147,10 @@ def _check_quotas(
     Skipped without permission to list them. Raises Refused.
     """
     namespace = decision.namespace or session.namespace
-    quotas, limit_ranges = parallel.map_parallel(
-        lambda kind: _list_if_allowed(session, kind, namespace),
-        (kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE),
-    )
+    with parallel.pool(2) as pool:
+        listed = pool.submit(_list_if_allowed, session, kinds.RESOURCE_QUOTA, namespace)
+        limit_ranges = _list_if_allowed(session, kinds.LIMIT_RANGE, namespace)
+        quotas = listed.result()
 
     workloads = [manifest.object for manifest in manifests.workload]
     queues.check(session, namespace, workloads, limit_ranges or ())
@@ -166,14 +170,14 @@ def _check_quotas(
 def _used_by(session: Session, namespace: str, task_id: str) -> Demand:
     """Return what a task uses of quotas: its workloads, and its pods that have not ended."""
     selector = f"{names.TASK_ID}={task_id}"
-    workloads = find.list_workloads(session, namespace, selector, find.whole)
+    workloads = find.list_workload_manifests(session, namespace, selector)
     pods = objects.list_all(session, kinds.POD, namespace, label_selector=selector)
-    live = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
-    step = PodStep(tuple(Pods(pod["spec"], 1) for pod in live))
+    live = [pod for pod in pods if not pod.status.has_ended]
+    step = PodStep(tuple(Pods(pod.spec, 1) for pod in live))
     return Demand((step,), demand(workloads, ()).objects)
 
 
-def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json] | None:
+def _list_if_allowed(session: Session, kind: ReadKind[T], namespace: str) -> list[T] | None:
     with suppress(Forbidden):
         return objects.list_all(session, kind, namespace)
     return None
@@ -195,7 +199,7 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
         return
 
     states = {  # a queue without status counts as open
-        item["metadata"]["name"]: item.get("status", {}).get("state") or "Open" for item in items
+        item.metadata.name: item.status.state or "Open" for item in items
     }
     open_queues = ", ".join(
         sorted(name for name, state in states.items() if state == "Open")[:_MAX_NAMES]
@@ -217,10 +221,10 @@ def _fair_share_notes(session: Session, plans: Sequence[Plan]) -> Iterator[str]:
     unclassed = [it for it in plans if it.backend == "volcano" and not it.priority_class]
     if not unclassed:
         return
-    classes: list[Json] = []
+    classes: list[PriorityClass] = []
     with suppress(Forbidden, NotServed):
         classes = objects.list_all(session, kinds.PRIORITY_CLASS, label_selector=fair_share.LABEL)
-    shared = {(item["metadata"].get("annotations") or {}).get(fair_share.QUEUE) for item in classes}
+    shared = {item.metadata.annotations.get(fair_share.QUEUE) for item in classes}
     used = {plan.pod_options.queue or fair_share.DEFAULT_QUEUE for plan in unclassed}
     for queue in sorted(used & shared):
         yield (
@@ -244,7 +248,7 @@ def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tu
     except Forbidden:
         return ()
 
-    existing = sorted(item["metadata"]["name"] for item in items)
+    existing = sorted(item.metadata.name for item in items)
     if None in classes and not default_class(items):
         if not existing:
             raise UserError(
@@ -279,7 +283,7 @@ def _read_shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, J
         name = item["metadata"]["name"]
         namespace = item["metadata"].get("namespace")
         try:
-            live = objects.get(session, kind, name, namespace)
+            live = objects.get_manifest(session, kind, name, namespace)
         except NotFound:
             return None
         if live["metadata"].get("deletionTimestamp"):
@@ -320,7 +324,7 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     namespace = decision.namespace
     selector = f"{decision.label}={decision.id}"
     lists = parallel.map_parallel(
-        lambda kind: objects.list_all(session, kind, namespace, label_selector=selector),
+        lambda kind: objects.list_manifests(session, kind, namespace, label_selector=selector),
         listed_kinds,
     )
     auxiliary = [item for items in lists for item in items]
@@ -331,14 +335,14 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
         kind = objects.kind_of_known(item)
         metadata = item["metadata"]
         with suppress(NotFound, Forbidden, NotServed):
-            live = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
+            live = objects.get_manifest(session, kind, metadata["name"], metadata.get("namespace"))
             if names.TASK not in (live["metadata"].get("labels") or {}):
                 refuse_foreign(item, live)
             return live
         return None
 
     auxiliary += filter(None, parallel.map_parallel(fetch, unlisted))
-    return auxiliary + find.list_workloads(session, namespace, selector, find.whole)
+    return auxiliary + find.list_workload_manifests(session, namespace, selector)
 
 
 _KEPT = {kinds.SECRET.kind: names.TOKEN, kinds.CONFIG_MAP.kind: names.TASK_FILE}  # keys of `data`
@@ -363,7 +367,7 @@ def _refuse_other_task(
     mismatches: list[str] = []
     other_label = names.TASK_ID if decision.together else names.PIPELINE
     selector = f"{other_label}={decision.id}"
-    others = find.list_workloads(session, decision.namespace, selector)
+    others = find.list_workload_manifests(session, decision.namespace, selector)
 
     for live in (*items, *others):
         name = _name(live)
@@ -409,7 +413,7 @@ def _is_complete(
         for manifest in manifests.shared
     )
 
-    finished = pipelines(status.tasks(workloads, []))
+    finished = pipelines(status.tasks(map(registry.read, workloads), ()))
     return (len(items) == len(manifests.own) and owns_shared) or any(
         pipeline.state.ended for pipeline in finished
     )

@@ -10,11 +10,12 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, Refused
 from kubectl_sky.plan import quota
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.core_objects import LimitRange, PriorityClass
 from kubectl_sky.workloads.demand import pods
 
 
 def check(
-    session: Session, namespace: str, workloads: Sequence[Json], limit_ranges: Sequence[Json]
+    session: Session, namespace: str, workloads: Sequence[Json], limit_ranges: Sequence[LimitRange]
 ) -> None:
     """Refuse tasks that their Kueue queue could never admit. Raises Refused.
 
@@ -33,11 +34,8 @@ def check(
     except (Forbidden, NotServed):
         return
 
-    by_name = {item["metadata"]["name"]: item for item in cluster_queues}
-    quotas = {
-        item["metadata"]["name"]: by_name.get(item["spec"].get("clusterQueue"), {})
-        for item in local_queues
-    }
+    by_name = {item.metadata.name: item for item in cluster_queues}
+    quotas = {item.metadata.name: by_name.get(item.spec.cluster_queue) for item in local_queues}
     tasks: dict[tuple[str, str], list[quota.Pods]] = defaultdict(list)
     for item, queue in queued:
         tasks[item["metadata"]["labels"][names.TASK_ID], queue] += pods(item)
@@ -45,7 +43,8 @@ def check(
     lines = [
         f'can never be admitted: queue "{queue}": {line}'
         for (_, queue), nodes in tasks.items()
-        for line in quota.queue_exceeded(nodes, quotas.get(queue, {}), limit_ranges)
+        if (cluster_queue := quotas.get(queue))
+        for line in quota.queue_exceeded(nodes, cluster_queue, limit_ranges)
     ]
 
     if lines:
@@ -67,7 +66,7 @@ def forecasts(session: Session, namespace: str, workloads: Sequence[Json]) -> It
     if not tasks:
         return
 
-    limit_ranges: list[Json] = []
+    limit_ranges: list[LimitRange] = []
     with suppress(Forbidden):
         limit_ranges = objects.list_all(session, kinds.LIMIT_RANGE, namespace)
     by_name = {}
@@ -95,11 +94,11 @@ def _queue(item: Json) -> str:
 def _priority(session: Session, item: Json) -> int:
     """Return the priority of a workload in its queue; 0 if its class is not readable."""
     queue_class = item["metadata"]["labels"].get(names.QUEUE_CLASS)
-    name = queue_class or next(iter(pods(item))).spec.get("priorityClassName")
-    classes: list[Json] = []
+    name = queue_class or next(iter(pods(item))).spec.priority_class_name
+    classes: list[PriorityClass] = []
     with suppress(Forbidden, NotServed):
         if queue_class:
             classes = access.list_kueue(session, kinds.QUEUE_PRIORITY)
         elif name:
             classes = objects.list_all(session, kinds.PRIORITY_CLASS)
-    return next((int(it.get("value", 0)) for it in classes if it["metadata"]["name"] == name), 0)
+    return next((it.value for it in classes if it.metadata.name == name), 0)

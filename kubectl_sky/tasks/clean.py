@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.pipelines import list_finished_before
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, multikueue, stop
 from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.stop import Auxiliary
 from kubectl_sky.words import age
 from kubectl_sky.words.kinds import Kind
 
@@ -21,7 +22,7 @@ class Leftovers(Struct, frozen=True):
     `young` is how many orphans are kept. `unread` are the kinds that the user may not list.
     """
 
-    orphans: list[tuple[Session, Json]]
+    orphans: list[tuple[Session, Auxiliary]]
     finished: list[TaskStatus]
     young: int
     unread: tuple[Kind, ...]
@@ -38,7 +39,7 @@ def find_leftovers(session: Session, scope: Scope, older_than: timedelta | None)
     now = session.now()
     found = [(session, item) for item in items] + multikueue.list_orphans(session, scope)
     limit = age.timestamp(now - (MIN_AGE if older_than is None else older_than))
-    orphans = [entry for entry in found if entry[1]["metadata"]["creationTimestamp"] <= limit]
+    orphans = [entry for entry in found if entry[1].metadata.creation_timestamp <= limit]
     young = len(found) - len(orphans) if older_than is None else 0
     finished = [] if older_than is None else list_finished(session, scope, older_than)
     return Leftovers(orphans, finished, young, unread, now)

@@ -6,15 +6,17 @@ from time import monotonic, sleep
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import objects, parallel, shapes
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Interrupted
 from kubectl_sky.observe.deletion import Hold, finalizers, hold_of, hold_of_pod, summarize
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks.find import MAX_LABEL_VALUES
-from kubectl_sky.words import kinds, names
+from kubectl_sky.tasks.find import MAX_LABEL_VALUES, Item, list_pods
+from kubectl_sky.words import names
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.pod_objects import Pod
 
 LIMIT_SECONDS = 30.0
 REQUEST_SECONDS = 5.0  # of a server: a request holds one of few threads
@@ -23,7 +25,7 @@ _FIRST_PAUSE = 0.1
 _MAX_PAUSE = 1.0
 _MAX_SHOWN = 20  # tasks in a message
 
-PodTitle = Callable[[Json], str]
+PodTitle = Callable[[Pod], str]
 
 
 class Deleted(Struct, frozen=True):
@@ -132,13 +134,14 @@ def _read(
     selector = f"{label} in ({','.join(sorted({item.value for item in deleted}))})"
     own_kinds = dict.fromkeys(kind for item in deleted for kind in item.uids.values())
 
-    def list_kind(kind: Kind) -> list[Json]:
-        shape = shapes.of(kind) if kind == kinds.POD else shapes.METADATA_ONLY
-        return objects.list_all(session, kind, namespace, label_selector=selector, shape=shape)
+    def list_kind(kind: Kind) -> list[Object]:
+        return objects.list_metadata(session, kind, namespace, label_selector=selector)
 
-    *lists, pods = parallel.map_parallel(list_kind, (*own_kinds, kinds.POD))
+    with parallel.pool() as pool:
+        listed = pool.submit(list_pods, session, namespace, selector)
+        lists = parallel.map_parallel(list_kind, own_kinds)
+        pods_of = _by_value(listed.result(), label)
     items = _by_value((item for items in lists for item in items), label)
-    pods_of = _by_value(pods, label)
     remainders = []
     for entry in deleted:
         of_entry = items.get(entry.value, [])
@@ -148,25 +151,25 @@ def _read(
             if _is_of(pod, entry, of_entry)
         ]
         by_objects = [
-            hold_of(item)
+            hold_of(entry.uids[item.metadata.uid].kind, item.metadata)
             for item in of_entry
-            if item["metadata"]["uid"] in entry.uids and (finalizers(item) or not by_pods)
+            if item.metadata.uid in entry.uids and (finalizers(item.metadata) or not by_pods)
         ]
         if holds := by_objects + by_pods:
             remainders.append(Remainder(entry.value, entry.title, holds))
     return remainders
 
 
-def _by_value(items: Iterable[Json], label: str) -> dict[str, list[Json]]:
-    grouped: dict[str, list[Json]] = defaultdict(list)
+def _by_value(items: Iterable[Item], label: str) -> dict[str, list[Item]]:
+    grouped: dict[str, list[Item]] = defaultdict(list)
     for item in items:
-        grouped[item["metadata"]["labels"][label]].append(item)
+        grouped[item.metadata.labels[label]].append(item)
     return grouped
 
 
-def _is_of(pod: Json, deleted: Deleted, items: Iterable[Json]) -> bool:
+def _is_of(pod: Pod, deleted: Deleted, items: Iterable[Object]) -> bool:
     """Return whether a pod belongs to what was deleted, not to what has its labels since."""
-    newer = {item["metadata"]["uid"] for item in items} - set(deleted.uids)
+    newer = {item.metadata.uid for item in items} - set(deleted.uids)
     return not newer or controller(pod) in deleted.uids
 
 

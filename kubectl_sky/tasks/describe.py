@@ -12,6 +12,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, stop
 from kubectl_sky.words import age, kinds, names
+from kubectl_sky.words.core_objects import Event
 from kubectl_sky.words.documents import Note
 
 _NEXT_DOCUMENT = "---\n"
@@ -25,9 +26,10 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     Objects that the user may not list are left out.
     """
     selector = names.selector({names.TASK_ID: task.id})
-    workloads = find.list_workloads(session, task.namespace, selector, find.whole)
-    auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
-    items = [*auxiliary[task.namespace, task.id], *workloads]
+    workloads = find.list_workload_manifests(session, task.namespace, selector)
+    auxiliary, _ = stop.auxiliary_of_tasks(session, [task], in_full=True)
+    others = [item.manifest for item in auxiliary[task.namespace, task.id]]
+    items = [*others, *workloads]
     return _NEXT_DOCUMENT.join(
         yaml.dump(_show(item), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
         for item in items
@@ -42,9 +44,9 @@ def task_file(session: Session, target: find.Target) -> str | None:
     tasks = find.tasks_of(target)
     labels = find.with_ids(task.id for task in tasks)
     items = objects.list_all(session, kinds.CONFIG_MAP, target.namespace, label_selector=labels)
-    by_name = {item["metadata"]["name"]: item.get("data") or {} for item in items}
+    by_name = {item.metadata.name: item.data or {} for item in items}
     own = [names.task_object(names.dns_label(task.name), task.id) for task in tasks]
-    kept = [str(by_name.get(name, {}).get(names.TASK_FILE, "")) for name in own]
+    kept = [by_name.get(name, {}).get(names.TASK_FILE, "") for name in own]
     if not all(0 < len(text) <= names.MAX_TASK_FILE for text in kept):
         return None
     if isinstance(target, TaskStatus):  # the first task of a pipeline has the header, too
@@ -101,18 +103,18 @@ def list_namespace_events(session: Session) -> list[ClusterEvent]:
 
 def _newest(session: Session, namespace: str, selects: Callable[[str], bool]) -> list[ClusterEvent]:
     events = CoreManager(session).list_events(namespace)
-    own = [event for event in events if selects(event.get("involvedObject", {}).get("name", ""))]
+    own = [event for event in events if selects(event.involved_object.name)]
     return [_event(event) for event in reversed(own[-_MAX_EVENTS:])]
 
 
-def _event(event: Json) -> ClusterEvent:
-    about = event["involvedObject"]
-    times = (event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
+def _event(event: Event) -> ClusterEvent:
+    about = event.involved_object
+    times = (event.last_timestamp, event.event_time, event.first_timestamp)
     return ClusterEvent(
         time=next(filter(age.parse, times), None) or "",
-        type=event.get("type", ""),
-        reason=event.get("reason", ""),
-        object=f"{about.get('kind', '')}/{about.get('name', '')}",
-        message=event.get("message", ""),
-        count=event.get("count") or 1,
+        type=event.type,
+        reason=event.reason,
+        object=f"{about.kind}/{about.name}",
+        message=event.message,
+        count=event.count or 1,
     )

@@ -2,15 +2,15 @@
 
 from contextlib import suppress
 
-from kubectl_sky.cluster import objects, parallel, shapes
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed
-from kubectl_sky.plan.devices import Device, read_devices, with_devices
+from kubectl_sky.plan.devices import Device, DeviceNode, read_devices, with_devices
 from kubectl_sky.words import kinds
 
 
-def list_cluster_nodes(session: Session) -> list[Json]:
+def list_cluster_nodes(session: Session) -> list[DeviceNode]:
     """Return the cluster nodes; devices count as allocatable. Raises Forbidden for the nodes."""
     with parallel.pool(2) as pool:
         nodes = pool.submit(CoreManager(session).list_nodes)
@@ -25,8 +25,6 @@ def list_devices(session: Session) -> list[Device]:
     """
     with suppress(Forbidden, NotServed):
         classes = objects.list_all(session, kinds.DEVICE_CLASS)
-        shape = shapes.of(kinds.RESOURCE_SLICE)
         if classes:
-            slices = objects.list_all(session, kinds.RESOURCE_SLICE, shape=shape)
-            return read_devices(classes, slices)
+            return read_devices(classes, objects.list_all(session, kinds.RESOURCE_SLICE))
     return []

@@ -9,23 +9,27 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
-from kubectl_sky.observe import capacity, masks, ownership, queues, volumes
+from kubectl_sky.observe import masks, ownership, queues, volumes
 from kubectl_sky.observe.deletion import is_terminating
 from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import list_served, role
-from kubectl_sky.observe.signals import TaskSnapshot
+from kubectl_sky.observe.signals import ALL_PODS, TaskSnapshot, select
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, find_bad_node, judge
 from kubectl_sky.plan.devices import with_devices
 from kubectl_sky.plan.resources import ACCELERATORS, list_requested
 from kubectl_sky.tasks import devices, evidence, find, ranks, room
+from kubectl_sky.tasks.find import Item
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.core_objects import Pvc
 from kubectl_sky.words.documents import Document, Note
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import ReadKind
+from kubectl_sky.words.objects import Object
 from kubectl_sky.words.owners import User
+from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.workloads import registry
 
 _LOG_LINES = 20  # log lines that a verdict may quote
@@ -80,7 +84,7 @@ def why_failed(session: Session, task: TaskStatus) -> Cause | None:
     node = task.first_failure
     if node is None:
         return None
-    pods: tuple[Json, ...] = ()
+    pods: tuple[Pod, ...] = ()
     with suppress(ClusterError):  # deleted meanwhile; the log may say enough
         pods = (objects.get(session, kinds.POD, node.pod, task.namespace),) if node.pod else ()
     logs = _logs(session, replace(task, nodes=(node,)))
@@ -110,58 +114,55 @@ def snapshot(
 
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
     if mask:
-        items = {kind: tuple(masks.of_messages(list(it), mask)) for kind, it in items.items()}
+        items = {kind: masks.of_messages(it, mask) for kind, it in items.items()}
 
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     items |= _devices(session, namespace, items)
     items |= _gang(session, items)
 
-    claims = items.get(kinds.PVC.kind, ())
-    pods = items.get(kinds.POD.kind, ())
-    named = volumes.volumes(
-        item for item in claims if names.VOLUME in (item["metadata"].get("labels") or {})
-    )
+    claims = select(items, kinds.PVC)
+    pods = select(items, kinds.POD)
+    named = volumes.volumes(item for item in claims if names.VOLUME in item.metadata.labels)
     own_volumes = {item.name: item.claim for item in named if item.user == task.user}
-    uses = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
-    mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in uses}
-    items[kinds.PVC.kind] = tuple(item for item in claims if item["metadata"]["name"] in mounted)
+    names_of_claims = {name for pod in pods for name in pod.spec.claims}
+    mounted = tuple(item for item in claims if item.metadata.name in names_of_claims)
+    items[kinds.PVC.kind] = mounted
 
     logs = _logs(session, current or task)
     if mask:
         current = current and masks.of_task(current, mask)  # what evidence has added
         logs = {rank: masks.of_lines(lines, mask) for rank, lines in logs.items()}
 
-    deletions = _deletions(session, namespace, items[kinds.PVC.kind])
+    deletions = _deletions(session, namespace, mounted)
     now = session.now()
     state = TaskSnapshot(task.id, namespace, items, logs, current, deletions, own_volumes, now)
     return state, unread
 
 
 def _devices(
-    session: Session, namespace: str, items: Mapping[str, tuple[Json, ...]]
-) -> dict[str, tuple[Json, ...]]:
+    session: Session, namespace: str, items: Mapping[str, tuple[Object, ...]]
+) -> dict[str, tuple[Object, ...]]:
     """Return the cluster nodes with their devices, and ResourceClaims, if a pod waits for some."""
-    waiting = [pod for pod in items.get(kinds.POD.kind, ()) if not pod["spec"].get("nodeName")]
+    waiting = [pod for pod in select(items, kinds.POD) if not pod.spec.node_name]
     if not any(
-        pod["spec"].get("resourceClaims") or {*list_requested(pod)} & {*ACCELERATORS}
-        for pod in waiting
+        pod.spec.resource_claims or {*list_requested(pod.spec)} & {*ACCELERATORS} for pod in waiting
     ):
         return {}
-    nodes = with_devices(items.get(kinds.NODE.kind, ()), devices.list_devices(session))
+    nodes = with_devices(select(items, kinds.NODE), devices.list_devices(session))
     claims = _list_if_allowed(lambda: objects.list_all(session, kinds.RESOURCE_CLAIM, namespace))
     return {kinds.NODE.kind: tuple(nodes), kinds.RESOURCE_CLAIM.kind: tuple(claims or ())}
 
 
-def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], list[Json]]]:
+def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], Sequence[Object]]]:
     core = CoreManager(session)
     namespace = task.namespace
     selector = names.selector({names.TASK_ID: task.id})
 
-    def labelled(kind: Kind) -> Callable[[], list[Json]]:
+    def labelled(kind: ReadKind[Object]) -> Callable[[], Sequence[Object]]:
         return lambda: objects.list_all(session, kind, namespace, label_selector=selector)
 
-    reads: dict[str, Callable[[], list[Json]]] = {
+    reads: dict[str, Callable[[], Sequence[Object]]] = {
         kinds.POD.kind: labelled(kinds.POD),
         kinds.EVENT.kind: lambda: core.list_events(namespace),
         kinds.NODE.kind: core.list_nodes,
@@ -179,24 +180,28 @@ def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], list[Js
     return reads
 
 
-def _gang(session: Session, items: Mapping[str, tuple[Json, ...]]) -> dict[str, tuple[Json, ...]]:
+def _gang(
+    session: Session, items: Mapping[str, tuple[Object, ...]]
+) -> dict[str, tuple[Object, ...]]:
     """Return the PodGroups of a task's pods, and the pods beside which a gang has to fit."""
-    pods = items.get(kinds.POD.kind, ())
+    pods = select(items, kinds.POD)
     used = set(map(queues.group_name, pods))
-    groups = items.get(kinds.GANG.resource, ())
-    gang = {kinds.GANG.resource: tuple(it for it in groups if it["metadata"]["name"] in used)}
+    groups = select(items, kinds.GANG)
+    gang: dict[str, tuple[Object, ...]] = {
+        kinds.GANG.resource: tuple(it for it in groups if it.metadata.name in used)
+    }
     is_gang = gang[kinds.GANG.resource] or items.get(kinds.POD_GROUP.kind)
-    if not is_gang or all(pod["spec"].get("nodeName") for pod in pods):
+    if not is_gang or all(pod.spec.node_name for pod in pods):
         return gang
-    running = room.list_running(session, items.get(kinds.NODE.kind, ()))
-    return gang if running is None else {**gang, capacity.ALL_PODS: tuple(running)}
+    running = room.list_running(session, select(items, kinds.NODE))
+    return gang if running is None else {**gang, ALL_PODS: tuple(running)}
 
 
 def _objects_of_task(
-    session: Session, task: TaskStatus, objects_by_kind: Mapping[str, Sequence[Json]]
-) -> tuple[dict[str, tuple[Json, ...]], TaskStatus | None]:
-    workloads = [item for kind in registry.KINDS for item in objects_by_kind.get(kind.kind, ())]
-    pods = objects_by_kind.get(kinds.POD.kind, ())
+    session: Session, task: TaskStatus, objects_by_kind: Mapping[str, tuple[Object, ...]]
+) -> tuple[dict[str, tuple[Object, ...]], TaskStatus | None]:
+    workloads = [item for kind in registry.KINDS for item in select(objects_by_kind, kind)]
+    pods = select(objects_by_kind, kinds.POD)
     uids = set(task.uids.values())
 
     jobs = find.list_intermediate_jobs(session, task.namespace, workloads, pods)
@@ -205,15 +210,13 @@ def _objects_of_task(
 
     statuses = evidence.fold(session, owned)
     current = next((item for item in statuses if uids & {*item.uids.values()}), None)
-    owned_uids = {
-        pod["metadata"]["uid"] for owned_task in owned for pod in owned_task.all_pods
-    } | uids
+    owned_uids = {pod.metadata.uid for owned_task in owned for pod in owned_task.all_pods} | uids
 
     by_kind = {
         kind: tuple(
             item
             for item in objects_by_kind[kind]
-            if item["metadata"]["uid"] in owned_uids
+            if item.metadata.uid in owned_uids
             or (kind != kinds.POD.kind and ownership.controller(item) in uids)
         )
         for kind in (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
@@ -222,21 +225,21 @@ def _objects_of_task(
     return by_kind, current
 
 
-def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
+def _list_if_allowed(read: Callable[[], Sequence[Item]]) -> Sequence[Item] | None:
     try:
         return read()
     except Forbidden:
         return None
     except NotServed:
-        return []
+        return ()
 
 
-def _deletions(session: Session, namespace: str, claims: Sequence[Json]) -> dict[str, str]:
+def _deletions(session: Session, namespace: str, claims: Sequence[Pvc]) -> dict[str, str]:
     claims = [claim for claim in claims if is_terminating(claim)]
     if not claims:
         return {}
     pods = _list_if_allowed(lambda: objects.list_all(session, kinds.POD, namespace)) or ()
-    return {claim["metadata"]["name"]: volumes.deletion(claim, pods) for claim in claims}
+    return {claim.metadata.name: volumes.deletion(claim, pods) for claim in claims}
 
 
 def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:

@@ -1,15 +1,14 @@
 """Keep evidence of failed nodes in the user's cache, for when pods are deleted."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.encoding import parse
+from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, KubeletUnreachable, Unreachable
 from kubectl_sky.observe import evidence, status
@@ -21,6 +20,7 @@ from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import names, settings
 from kubectl_sky.words.owners import User
+from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.words.private import Folder
 
 _MAX_FILES = 100  # maximum number of tasks with evidence
@@ -37,7 +37,7 @@ class EvidenceRecorder:
         self._written: tuple[DeletedPod, ...] = ()
         self._unresponsive_nodes = set[str]()  # cluster nodes that did not answer a log request
 
-    def record_failures(self, task: TaskStatus, pods: Iterable[Mapping[str, Any]]) -> None:
+    def record_failures(self, task: TaskStatus, pods: Iterable[Pod]) -> None:
         """Record newly failed pods; read the logs of the first ones only."""
         if self._session.is_for_caller:  # others could read it
             return
@@ -149,6 +149,6 @@ def _file(server: str, namespace: str, task_id: str) -> str:
 def _read(folder: Folder, name: str) -> Evidence | None:
     """Read an evidence file; None if it is invalid or unreadable."""
     try:
-        return parse(folder.read(name, _MAX_FILE_BYTES), Evidence)
+        return decode(folder.read(name, _MAX_FILE_BYTES), Evidence)
     except (OSError, ValueError):
         return None

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import KubeletUnreachable, NotFound, SkyError, UserError
 from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import prefixed
@@ -17,6 +17,7 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.pod_objects import NO_POD, Pod
 
 _MAX_PARALLEL = 32  # maximum number of parallel programs
 _MAX_LINE_BYTES = 64 * 1024  # maximum bytes of an incomplete line that are buffered
@@ -44,7 +45,7 @@ class TaskEnvironment(Struct, frozen=True):
     """A task with its pods by name."""
 
     task: TaskStatus
-    pods: Mapping[str, Json]
+    pods: Mapping[str, Pod]
 
     def program(self, node: NodeStatus, command: Sequence[str], container: str = "") -> Program:
         """Return the program to run; the task's environment is set in its container only.
@@ -62,7 +63,7 @@ class TaskEnvironment(Struct, frozen=True):
         if target == names.CONTAINER:
             is_array = self.task.workload.independent_nodes
             addresses = [
-                str(self.pods.get(peer.pod, {}).get("status", {}).get("podIP") or "")
+                self.pods.get(peer.pod, NO_POD).status.pod_ip
                 for peer in ([node] if is_array else self.task.nodes)
             ]
             lines = "\n".join(addresses) if all(addresses) else ""  # none until all have one
@@ -89,7 +90,7 @@ class Output(Struct, frozen=True):
 def task_environment(session: Session, task: TaskStatus) -> TaskEnvironment:
     selector = names.selector({names.TASK_ID: task.id})
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
-    return TaskEnvironment(task, {pod["metadata"]["name"]: pod for pod in pods})
+    return TaskEnvironment(task, {pod.metadata.name: pod for pod in pods})
 
 
 def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:

@@ -5,12 +5,12 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import access, objects, parallel, shapes
+from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Selection
 from kubectl_sky.errors import Forbidden, NotServed, UnknownName, UserError
@@ -20,8 +20,12 @@ from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence
 from kubectl_sky.words import kinds, names
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.decoding import convert
+from kubectl_sky.words.kinds import ReadKind
+from kubectl_sky.words.objects import Metadata, Object
 from kubectl_sky.words.owners import User
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 
 Target: TypeAlias = TaskStatus | PipelineStatus
@@ -29,7 +33,22 @@ Reference = str | None  # an id, a prefix of an id or a name; None: the last tas
 # Chooses from the tasks with a name, newest first; from all tasks for the reference None.
 Choose = Callable[[Reference, Sequence[Target]], Sequence[Target]]
 
-ShapeOf = Callable[[Kind], type | None]  # which fields of a kind to read; None: all
+Item = TypeVar("Item", bound=Object)
+P = TypeVar("P")
+
+
+class _ReadKind(Protocol[P]):
+    """List the objects of a kind, as far as they are needed."""
+
+    def __call__(
+        self,
+        session: Session,
+        kind: ReadKind[TaskObject],
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+    ) -> list[P]: ...
+
 
 # Not installed, or forbidden to this user: then without objects.
 _OPTIONAL_KINDS = {kind for kind, requires in registry.KINDS.items() if requires}
@@ -69,27 +88,26 @@ class Scope(Struct, frozen=True):
     def selector(self) -> str:
         return names.selector({names.TASK: "true"} | self.labels)
 
-    def owns(self, item: Json) -> bool:
+    def owns(self, metadata: Metadata) -> bool:
         """Return whether an object is the user's.
 
         Labels are not enough: two similar user names can have the same label.
         """
-        return self.user is None or self.user.owns(item["metadata"])
+        return self.user is None or self.user.owns(metadata.labels, metadata.annotations)
 
-    def filter_owned(self, items: Iterable[Json]) -> list[Json]:
-        return list(filter(self.owns, items))
+    def filter_owned(self, items: Iterable[Item]) -> list[Item]:
+        return [item for item in items if self.owns(item.metadata)]
 
 
 class Read(Struct, frozen=True):
     """What to read of the tasks of a scope.
 
-    `selector` limits it to tasks with more labels. `shape` has the fields of each kind. Workloads
-    without their `pods` are a third of all bytes.
+    `selector` limits it to tasks with more labels. Workloads without their `pods` are a third of
+    all bytes.
     """
 
     selector: str = ""
     pods: bool = True
-    shape: ShapeOf = shapes.of
 
 
 _READ_ALL = Read()
@@ -111,21 +129,32 @@ def list_tasks(session: Session, scope: Scope, read: Read = _READ_ALL) -> list[T
 def list_objects(session: Session, scope: Scope, read: Read = _READ_ALL) -> Sequence[TaskObjects]:
     """List the objects and pods of the tasks in a scope, with one parallel request per kind."""
     selector = f"{scope.selector},{read.selector}".rstrip(",")
-    pod_kinds = [kinds.POD] if read.pods else []
-    kinds_to_list = (*registry.KINDS, *pod_kinds)
-    lists = _list_kinds(session, kinds_to_list, scope.namespace, selector, read.shape)
-    pods = lists.pop() if read.pods else []
+    with parallel.pool() as pool:
+        listed = pool.submit(list_pods, session, scope.namespace, selector) if read.pods else None
+        lists = _list_kinds(session, objects.list_all, scope.namespace, selector)
+        pods = listed.result() if listed else []
     items = scope.filter_owned(item for items in lists for item in items)
     jobs = list_intermediate_jobs(session, scope.namespace, items, pods)
     return explain_missing(session, scope.namespace, ownership.decide(items, pods, jobs))
 
 
-def list_workloads(
-    session: Session, namespace: str | None, selector: str, shape: ShapeOf = shapes.of
-) -> list[Json]:
+def list_workloads(session: Session, namespace: str | None, selector: str) -> list[TaskObject]:
     """List the workloads of all backends, with one request per kind."""
-    lists = _list_kinds(session, registry.KINDS, namespace, selector, shape)
+    lists = _list_kinds(session, objects.list_all, namespace, selector)
     return [item for items in lists for item in items if registry.is_root_object(item)]
+
+
+def list_workload_metadata(session: Session, namespace: str | None, selector: str) -> list[Object]:
+    """List the metadata of the workloads of all backends, with one request per kind."""
+    lists = _list_kinds(session, objects.list_metadata, namespace, selector)
+    return [item for items in lists for item in items if registry.is_root_object(item)]
+
+
+def list_workload_manifests(session: Session, namespace: str | None, selector: str) -> list[Json]:
+    """List all fields of the workloads of all backends, with one request per kind."""
+    lists = _list_kinds(session, objects.list_manifests, namespace, selector)
+    items = (item for items in lists for item in items)
+    return [item for item in items if registry.is_root_object(convert(item, Object))]
 
 
 def get_task(session: Session, scope: Scope, reference: Reference) -> TaskStatus:
@@ -252,7 +281,7 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
 
 
 def _refuse_other_owners(
-    session: Session, scope: Scope, text: Reference, items: Sequence[Json]
+    session: Session, scope: Scope, text: Reference, items: Sequence[TaskObject]
 ) -> None:
     """Raise UnknownName if tasks of other users match a text that none of the user's does.
 
@@ -273,17 +302,17 @@ def _refuse_other_owners(
 
 def _items_by_id(
     session: Session, scope: Scope, ids: Sequence[str]
-) -> dict[str, tuple[str, list[Json]]]:
+) -> dict[str, tuple[str, list[TaskObject]]]:
     """Return the workloads of each id of a task or pipeline, and the label that has it.
 
     With one request per kind for 100 ids. The user's own take precedence, then tasks.
     """
-    items_of: dict[str, tuple[str, list[Json]]] = {}
+    items_of: dict[str, tuple[str, list[TaskObject]]] = {}
     for label in (names.TASK_ID, names.PIPELINE):
-        matches: dict[str, list[Json]] = defaultdict(list)
+        matches: dict[str, list[TaskObject]] = defaultdict(list)
         for selector in _selectors(label, ids):
             for item in list_workloads(session, scope.namespace, f"{names.TASK}=true,{selector}"):
-                matches[item["metadata"]["labels"][label]].append(item)
+                matches[item.metadata.labels[label]].append(item)
         for text, items in matches.items():
             if text not in items_of or scope.filter_owned(items):
                 items_of[text] = label, items
@@ -307,15 +336,15 @@ def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequ
     return refuse_several(text, matches)
 
 
-def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _Location:
+def _locate_owned(scope: Scope, location: _Location, items: Sequence[TaskObject]) -> _Location:
     owned = scope.filter_owned(items)
-    namespaces = sorted({item["metadata"]["namespace"] for item in owned})
+    namespaces = sorted({item.metadata.namespace for item in owned})
     if len(namespaces) > 1:
         raise UserError(
             f"task {location.id} exists in the namespaces {', '.join(namespaces[:8])}",
             "choose one of them with --namespace",
         )
-    return replace(location, namespace=owned[0]["metadata"]["namespace"])
+    return replace(location, namespace=owned[0].metadata.namespace)
 
 
 def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> UserError:
@@ -339,41 +368,39 @@ def unknown_rank(task: TaskStatus, rank: int) -> UserError:
     return UserError(f"task {task.id} has no rank {rank}", hint)
 
 
-def whole(_: Kind) -> None:
-    """Read all fields of a kind."""
-
-
 def select_objects(session: Session, namespace: str | None, selector: str) -> Selection:
     """Return what to watch for tasks and their pods."""
     served = [kind for kind in registry.KINDS if access.may_serve(session, kind)]
     return Selection((*served, kinds.POD), namespace, selector, _OPTIONAL_KINDS)
 
 
+def list_pods(session: Session, namespace: str | None, selector: str) -> list[Pod]:
+    return objects.list_all(session, kinds.POD, namespace, label_selector=selector)
+
+
 def _list_kinds(
     session: Session,
-    kinds_to_list: Iterable[Kind],
+    read: _ReadKind[P],
     namespace: str | None,
     selector: str,
-    shape_of: ShapeOf,
-) -> list[list[Json]]:
-    """List several kinds in parallel, and check at the same time which are installed.
+) -> list[list[P]]:
+    """List the kinds of workloads in parallel, and check at the same time which are installed.
 
     Optional kinds that are not installed, or forbidden to this user, give an empty list.
     """
 
-    def listed(kind: Kind) -> list[Json]:
+    def listed(kind: ReadKind[TaskObject]) -> list[P]:
         optional = kind in _OPTIONAL_KINDS
         if optional and not access.may_serve(session, kind):
             return []
         try:
-            shape = shape_of(kind)
-            return objects.list_all(session, kind, namespace, label_selector=selector, shape=shape)
+            return read(session, kind, namespace, label_selector=selector)
         except (NotServed, Forbidden):
             if not optional:
                 raise
             return []
 
-    return parallel.map_parallel(listed, kinds_to_list)
+    return parallel.map_parallel(listed, registry.KINDS)
 
 
 def explain_missing(
@@ -386,14 +413,10 @@ def explain_missing(
     lacking = [task for task in tasks if task.lacks]
     if not lacking:
         return tasks
-    is_pipeline = any(
-        names.PIPELINE in (task.items[0]["metadata"].get("labels") or {}) for task in lacking
-    )
+    is_pipeline = any(names.PIPELINE in (task.items[0].metadata.labels) for task in lacking)
     selector = f"{names.TASK}=true" if is_pipeline else with_ids(task.key[1] for task in lacking)
     try:
-        services = objects.list_all(
-            session, kinds.SERVICE, namespace, label_selector=selector, shape=shapes.METADATA_ONLY
-        )
+        services = objects.list_metadata(session, kinds.SERVICE, namespace, label_selector=selector)
     except Forbidden:
         return tasks
     decided = ownership.explain(tasks, services, session.now())
@@ -416,17 +439,13 @@ def with_ids(task_ids: Iterable[str]) -> str:
 
 
 def list_intermediate_jobs(
-    session: Session, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
-) -> list[Json]:
+    session: Session, namespace: str | None, items: Sequence[TaskObject], pods: Sequence[Pod]
+) -> list[Object]:
     """List the Jobs between pods and workloads; empty if no backend creates any."""
-    jobs: list[Json] = []
+    jobs: list[Object] = []
     for label, named in ownership.jobs_between(items, pods).items():
         values = f" in ({','.join(sorted(set(named)))})" if len(named) <= MAX_LABEL_VALUES else ""
-        jobs += objects.list_all(
-            session,
-            kinds.JOB,
-            namespace,
-            label_selector=f"{label}{values}",
-            shape=shapes.METADATA_ONLY,
+        jobs += objects.list_metadata(
+            session, kinds.JOB, namespace, label_selector=f"{label}{values}"
         )
     return jobs

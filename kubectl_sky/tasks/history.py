@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import objects, shapes
-from kubectl_sky.cluster.encoding import parse
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.encoding import decode
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe import record as records
@@ -24,6 +24,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.core_objects import ConfigMap
 
 _MAX_BYTES = 900_000  # of all records: a ConfigMap has at most 1 MiB
 
@@ -53,18 +54,16 @@ def read(session: Session, scope: Scope) -> History:
     tasks = list[TaskStatus]()
     unreadable = dict[str, int]()
     for item in maps:
-        namespace = item["metadata"]["namespace"]
-        known = _unpack(item)
+        namespace = item.metadata.namespace
+        known = _unpack(item.data)
         tasks += [replace(record.status, namespace=namespace) for record in known.values()]
-        if lost := len(item.get("data") or {}) - len(known):
+        if lost := len(item.data or {}) - len(known):
             unreadable[namespace] = lost
     owned = [task for task in tasks if scope.user is None or scope.user.name == task.user]
     if not owned:
         return History([], unreadable)
 
-    items = find.list_workloads(
-        session, scope.namespace, f"{names.TASK}=true", lambda _: shapes.METADATA_ONLY
-    )
+    items = find.list_workload_metadata(session, scope.namespace, f"{names.TASK}=true")
     existing = set(map(ownership.key, items))
     gone = (task for task in owned if (task.namespace, task.id) not in existing)
     return History(sorted(gone, key=TaskStatus.position, reverse=True), unreadable)
@@ -76,12 +75,12 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
     Each is kept once, so that what is found out later, when its pods are gone, replaces nothing.
     Raises Conflict if another client writes at the same time.
     """
-    item: Json = {}
+    existing: ConfigMap | None = None
     with suppress(NotFound):
-        item = objects.get(session, kinds.CONFIG_MAP, names.HISTORY, namespace)
+        existing = objects.get(session, kinds.CONFIG_MAP, names.HISTORY, namespace)
 
-    before = item.get("data") or {}
-    known = _unpack(item)
+    before = (existing and existing.data) or {}
+    known = _unpack(before)
 
     final = {(key, task.created_at) for key, task in known.items() if task.status.finished}
     new = {task.id: _pack(task) for task in finished if (task.id, task.created_at) not in final}
@@ -90,15 +89,17 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
 
     if not data:
         return 0
-    if item:
-        version = {"resourceVersion": item["metadata"]["resourceVersion"]}
-        objects.patch_object(session, item, {"metadata": version, "data": data})
+
+    kind = kinds.CONFIG_MAP
+    type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
+    metadata = {"name": names.HISTORY, "namespace": namespace}
+    if existing:
+        version = {"resourceVersion": existing.metadata.resource_version}
+        manifest = {**type_fields, "metadata": metadata}
+        objects.patch_object(session, manifest, {"metadata": version, "data": data})
     else:
-        kind = kinds.CONFIG_MAP
-        labels = {names.MANAGED_BY: names.MANAGER}
-        metadata = {"name": names.HISTORY, "namespace": namespace, "labels": labels}
-        type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
-        objects.create(session, {**type_fields, "metadata": metadata, "data": data})
+        labels = {"labels": {names.MANAGED_BY: names.MANAGER}}
+        objects.create(session, {**type_fields, "metadata": {**metadata, **labels}, "data": data})
     return len(new)
 
 
@@ -131,9 +132,9 @@ def _pack(task: TaskStatus) -> TaskRecord:
     return records.of(replace(task, nodes=tuple(nodes), missing=Missing.EXPIRED))
 
 
-def _unpack(item: Json) -> dict[str, TaskRecord]:
+def _unpack(data: Mapping[str, str] | None) -> dict[str, TaskRecord]:
     tasks = {}
-    for key, text in (item.get("data") or {}).items():
+    for key, text in (data or {}).items():
         with suppress(ValueError):
-            tasks[key] = records.check(parse(text.encode(), TaskRecord))
+            tasks[key] = records.check(decode(text.encode(), TaskRecord))
     return tasks

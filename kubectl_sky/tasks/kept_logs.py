@@ -98,21 +98,16 @@ def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> LogPod 
     """Return a running pod of a task in the scope that mounts this folder of a PVC."""
     pods = objects.list_all(session, kinds.POD, scope.namespace, label_selector=scope.selector)
     for pod in scope.filter_owned(pods):
-        is_running = "running" in nodes.container(pod).get("state", {})
-        if not is_running or pod["metadata"].get("deletionTimestamp"):
+        is_running = nodes.container(pod).state.running
+        if not is_running or pod.metadata.deletion_timestamp:
             continue
 
-        volumes = {
-            volume["name"]
-            for volume in pod["spec"].get("volumes", ())
-            if (volume.get("persistentVolumeClaim") or {}).get("claimName") == claim
-        }
-
-        (main,) = (item for item in pod["spec"]["containers"] if item["name"] == names.CONTAINER)
-        for mount in main.get("volumeMounts", ()):
-            above = PurePosixPath(mount.get("subPath") or "")
-            if mount["name"] in volumes and PurePosixPath(folder).is_relative_to(above):
-                path = mount["mountPath"] / PurePosixPath(folder).relative_to(above)
-                metadata = pod["metadata"]
-                return LogPod(session, metadata["namespace"], metadata["name"], path)
+        volumes = {volume.name for volume in pod.spec.volumes if volume.claim == claim}
+        (main,) = (item for item in pod.spec.containers if item.name == names.CONTAINER)
+        for mount in main.volume_mounts:
+            above = PurePosixPath(mount.sub_path)
+            if mount.name in volumes and PurePosixPath(folder).is_relative_to(above):
+                path = mount.mount_path / PurePosixPath(folder).relative_to(above)
+                metadata = pod.metadata
+                return LogPod(session, metadata.namespace, metadata.name, path)
     return None

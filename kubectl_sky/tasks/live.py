@@ -1,6 +1,6 @@
 """Follow the tasks of a scope for hours: after a change, only the tasks that changed.
 
-Objects are kept as JSON, a fifth of what they take as dicts, and decoded when their task changes.
+Objects are kept as JSON, a fraction of what they take decoded, and decoded when their task changes.
 """
 
 from collections import defaultdict
@@ -12,7 +12,8 @@ from time import monotonic
 import msgspec
 from msgspec import Struct
 
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.encoding import decode
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_forever
 from kubectl_sky.errors import Unreachable
 from kubectl_sky.observe import ownership
@@ -22,12 +23,14 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence, find, pending
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.watch import OwnershipResolver
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import names
+from kubectl_sky.words.objects import Metadata, Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 
 _FOLD_INTERVAL = 0.2  # seconds: among many tasks, something always changes
 _LOOK_INTERVAL = 10.0  # seconds between looks at why nodes do not start, or are missing
 _BATCH = 500  # tasks that are decoded at a time
-_JSON = "json"  # the key of a packed object with all of it
 
 
 class Changes(Struct, frozen=True):
@@ -37,13 +40,24 @@ class Changes(Struct, frozen=True):
     gone: list[Key]
 
 
-def pack(item: Json) -> Json:
-    """Return an object as a watch has to know it, with all of it as JSON."""
-    metadata = item["metadata"]
-    kept = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
-    task = {names.TASK_ID: ownership.key(item)[1]}
-    kept |= {"namespace": metadata.get("namespace", ""), "labels": task}
-    return {"metadata": kept, _JSON: msgspec.json.encode(item)}
+class Packed(Object, frozen=True, kw_only=True):
+    """What a watch has to know of an object, and all of it as JSON of a type."""
+
+    data: bytes
+    shape: type[Object]
+
+
+def pack(item: Object) -> Packed:
+    namespace, task_id = ownership.key(item)
+    metadata = Metadata(
+        name=item.metadata.name,
+        uid=item.metadata.uid,
+        creation_timestamp=item.metadata.creation_timestamp,
+        resource_version=item.metadata.resource_version,
+        namespace=namespace,
+        labels={names.TASK_ID: task_id},
+    )
+    return Packed(metadata=metadata, data=msgspec.json.encode(item), shape=type(item))
 
 
 class LiveTasks:
@@ -58,7 +72,7 @@ class LiveTasks:
         self._session = session
         self._scope = scope
         self._resolver = OwnershipResolver(session)
-        self._objects: dict[str, Json] = {}  # packed, by uid
+        self._objects: dict[str, Packed] = {}  # by uid
         self._members: dict[Key, set[str]] = defaultdict(set)  # the uids of each task's objects
         self._changed: set[Key] = set()
         self._unsettled: dict[Key, TaskStatus] = {}  # without nodes, or reasons why they wait
@@ -87,15 +101,15 @@ class LiveTasks:
 
     def _apply(self, event: WatchEvent) -> None:
         item = event.object
-        uid = item["metadata"]["uid"]
+        uid = item.metadata.uid
         key = ownership.key(item)
         if before := self._objects.pop(uid, None):
-            self.size -= len(before[_JSON])
+            self.size -= len(before.data)
             self._members[ownership.key(before)].discard(uid)
             self._changed.add(ownership.key(before))
-        if event.type is not Change.DELETED:
+        if event.type is not Change.DELETED and isinstance(item, Packed):
             self._objects[uid] = item
-            self.size += len(item[_JSON])
+            self.size += len(item.data)
             self._members[key].add(uid)
         self._changed.add(key)
 
@@ -126,11 +140,11 @@ class LiveTasks:
 
     def _read(self, keys: Sequence[Key]) -> list[TaskStatus]:
         packed = [self._objects[uid] for key in keys for uid in self._members[key]]
-        objects = [msgspec.json.decode(item[_JSON]) for item in packed]
+        objects = [decode(item.data, item.shape) for item in packed]
         for key in keys:
             if not self._members[key]:
                 del self._members[key]
-        pods = [item for item in objects if item["kind"] == kinds.POD.kind]
-        items = [item for item in objects if item["kind"] != kinds.POD.kind]
+        pods = [item for item in objects if isinstance(item, Pod)]
+        items = [item for item in objects if isinstance(item, TaskObject)]
         owned = self._resolver.decide(self._scope.namespace, self._scope.filter_owned(items), pods)
         return evidence.fold(self._session, owned)

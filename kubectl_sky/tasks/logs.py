@@ -22,7 +22,7 @@ from kubectl_sky.cluster.streams import (
 )
 from kubectl_sky.errors import Interrupted, KubeletUnreachable, SkyError
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.observe.nodes import NodeStatus, Object
+from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
@@ -33,6 +33,7 @@ from kubectl_sky.tasks.pipeline import Leadership
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import SharedWatches, watch_task
 from kubectl_sky.words import names
+from kubectl_sky.words.pod_objects import Pod
 
 Note = Callable[[str], None]
 OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
@@ -369,10 +370,10 @@ class TaskFollower:
                     title=title,
                 )
 
-    def _report_terminated(self, pods: Iterable[Object]) -> None:
+    def _report_terminated(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            if has_terminated(dict(pod), self.request.container):
-                self.terminated_events[pod["metadata"]["name"]].set()
+            if has_terminated(pod, self.request.container):
+                self.terminated_events[pod.metadata.name].set()
 
     def _note_kept_pods(self, task: TaskStatus) -> None:
         """Note once which containers keep pods after `main` has ended, and who stops them."""

@@ -18,6 +18,7 @@ from kubectl_sky.observe.nodes import NodeStatus, is_silent
 from kubectl_sky.observe.reasons import TERMINATING
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds
+from kubectl_sky.words.pod_objects import Pod
 
 _LATER = 5.0  # seconds until a pod is looked at again
 _JOB_TRACKING = "batch.kubernetes.io/job-tracking"  # a finalizer that only an end would remove
@@ -62,28 +63,28 @@ def _remove(session: Session, namespace: str, name: str) -> float | None:
     pod = _get(session, namespace, name)
     if pod is None or not (is_terminating(pod) and is_silent(pod)):
         return _LATER  # the status was read before, and another pod may have its name now
-    ends = age.parse(pod["metadata"]["deletionTimestamp"])
+    ends = age.parse(pod.metadata.deletion_timestamp)
     if ends and ends > session.now():
         return (ends - session.now()).total_seconds()
 
-    objects.delete_by_uid(session, kinds.POD, pod["metadata"], grace=0)
+    objects.delete_by_uid(session, kinds.POD, pod.metadata.identity, grace=0)
     remaining = _get(session, namespace, name)
-    if remaining and remaining["metadata"]["uid"] == pod["metadata"]["uid"]:
+    if remaining and remaining.metadata.uid == pod.metadata.uid:
         with suppress(NotFound, Conflict):  # its controller has removed it meanwhile
             objects.patch(session, kinds.POD, name, namespace, _without_tracking(remaining))
     return None
 
 
-def _get(session: Session, namespace: str, name: str) -> Json | None:
+def _get(session: Session, namespace: str, name: str) -> Pod | None:
     with suppress(NotFound):
         return objects.get(session, kinds.POD, name, namespace)
     return None
 
 
-def _without_tracking(pod: Json) -> Json:
-    metadata = pod["metadata"]
-    finalizers = [it for it in metadata.get("finalizers", ()) if it != _JOB_TRACKING]
-    return {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": finalizers}}
+def _without_tracking(pod: Pod) -> Json:
+    version = pod.metadata.resource_version
+    finalizers = [it for it in pod.metadata.finalizers if it != _JOB_TRACKING]
+    return {"metadata": {"resourceVersion": version, "finalizers": finalizers}}
 
 
 class LostPodsReplacer:

@@ -27,7 +27,10 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import deletion, find, stop
 from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import Reference, Scope, Target
+from kubectl_sky.tasks.stop import Auxiliary
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.decoding import convert
+from kubectl_sky.words.task_objects import Job
 
 if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
@@ -60,7 +63,7 @@ def sends_away(session: Session, queue: str) -> bool:
 
     with suppress(SkyError):  # a policy may refuse it; the task's own Job reports that better
         live = objects.create(session, job, dry_run=True)
-        return bool(live["spec"].get("managedBy") == names.MULTIKUEUE)
+        return convert(live, Job).spec.managed_by == names.MULTIKUEUE
     return False
 
 
@@ -85,7 +88,9 @@ def copy_to_workers(
     with ExitStack() as stack:
         for worker in workers(session):
             applied = apply_all(worker, [copies], accept)
-            created = [(worker, result.object) for result in applied if result.created]
+            created = [
+                (worker, stop.read_auxiliary(result.object)) for result in applied if result.created
+            ]
             stack.callback(stop.delete_orphans, created)
         yield
         stack.pop_all()
@@ -172,7 +177,7 @@ def _cluster(session: Session, task: TaskStatus) -> str:
         items = objects.list_all(session, kind, task.namespace, label_selector=selector)
     except (Forbidden, NotServed):
         return ""
-    clusters = (item.get("status", {}).get("clusterName") for item in items)
+    clusters = (item.status.cluster_name for item in items)
     return next(filter(None, clusters), "")
 
 
@@ -213,11 +218,11 @@ def wait_until_gone(
     return remaining
 
 
-def list_orphans(session: Session, scope: Scope) -> list[tuple[Session, Json]]:
+def list_orphans(session: Session, scope: Scope) -> list[tuple[Session, Auxiliary]]:
     """Return the copies, with the session of their worker, whose tasks do not exist any more."""
     alive = stop.alive(session, scope) if session.workers else ()
 
-    def listed(worker: Session) -> list[tuple[Session, Json]]:
+    def listed(worker: Session) -> list[tuple[Session, Auxiliary]]:
         copies, _ = stop.list_orphans(worker, scope, copies_of=alive)
         return [(worker, item) for item in copies]
 

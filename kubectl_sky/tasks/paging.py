@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
@@ -58,14 +57,12 @@ def read(session: Session, scope: Scope, limit: int, before: Position | None) ->
 def _members(session: Session, scope: Scope) -> dict[Position, str]:
     """Return the positions of all tasks in a scope, with the id of their pipeline or group."""
     created: dict[ownership.Key, tuple[str, str]] = {}
-    items = find.list_workloads(
-        session, scope.namespace, scope.selector, lambda _: shapes.METADATA_ONLY
-    )
+    items = find.list_workload_metadata(session, scope.namespace, scope.selector)
 
     for item in scope.filter_owned(items):
-        metadata = item["metadata"]
-        pipeline = metadata["labels"].get(names.PIPELINE, "")
-        entry = (metadata["creationTimestamp"], pipeline)
+        metadata = item.metadata
+        pipeline = metadata.labels.get(names.PIPELINE, "")
+        entry = (metadata.creation_timestamp, pipeline)
         key = ownership.key(item)
         created[key] = min(created.get(key, entry), entry)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
 from kubectl_sky.observe import queues, waiting
 from kubectl_sky.observe.explain import (
@@ -22,7 +22,7 @@ from kubectl_sky.observe.explain import (
     pods_by_key,
     read_topologies,
 )
-from kubectl_sky.observe.nodes import Object, State
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.queues import PendingWorkload
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import WaitingStage
@@ -31,6 +31,8 @@ from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.ui import UI, Waiting
 from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.core_objects import Event
+from kubectl_sky.words.scheduled_objects import PodGroup
 from kubectl_sky.workloads.workload import QUEUED
 
 _FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
@@ -111,7 +113,7 @@ def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     )
 
 
-def _list_warnings(session: Session, namespace: str | None) -> Mapping[ObjectKey, Object]:
+def _list_warnings(session: Session, namespace: str | None) -> Mapping[ObjectKey, Event]:
     """List the latest warning event about each object; none without permission."""
     try:
         events = CoreManager(session).list_events(namespace, field_selector="type=Warning")
@@ -130,7 +132,7 @@ def _list_queued(session: Session, task: TaskStatus) -> Sequence[PendingWorkload
     return queues.waiting(items)
 
 
-def _list_groups(session: Session, task: TaskStatus) -> Sequence[Json]:
+def _list_groups(session: Session, task: TaskStatus) -> Sequence[PodGroup]:
     """List the PodGroups of Volcano of a task that waits for cluster nodes."""
     kind = task.workload.companion_kind
     if kind is None or not any(map(lacks_cluster_node, task.nodes)):

@@ -7,13 +7,15 @@ from contextlib import suppress
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.observe.endpoints import Ports, combine
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.schema import describe
 from kubectl_sky.tasks import find
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.core_objects import Node, Service
+from kubectl_sky.words.pod_objects import Pod
 
 
 def list_exposed(session: Session, target: find.Target) -> list[Ports]:
@@ -30,7 +32,7 @@ def list_exposed(session: Session, target: find.Target) -> list[Ports]:
             task.namespace,
             label_selector=f"{names.selector({names.TASK_ID: task.id})},{names.PORTS}=true",
         )
-        if service["metadata"]["name"]
+        if service.metadata.name
         == names.ports_object(names.task_object(names.dns_label(task.name), task.id))
     ]
     if not services:
@@ -40,8 +42,8 @@ def list_exposed(session: Session, target: find.Target) -> list[Ports]:
             f"without a Service: kubectl sky port-forward {target.id} PORT",
         )
 
-    cluster_nodes = list[Json]()
-    if any(service["spec"].get("type") == "NodePort" for _, service in services):
+    cluster_nodes = list[Node]()
+    if any(service.spec.type == "NodePort" for _, service in services):
         with suppress(Forbidden):  # the status of a pod still has the address of its node
             cluster_nodes = CoreManager(session).list_nodes()
     return [
@@ -50,11 +52,11 @@ def list_exposed(session: Session, target: find.Target) -> list[Ports]:
     ]
 
 
-def _select_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
+def _select_pods(session: Session, task: TaskStatus, service: Service) -> list[Pod]:
     pods = {node.pod for node in task.nodes}
-    labels = names.selector(service["spec"].get("selector") or {})
-    candidates = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
-    return [pod for pod in candidates if pod["metadata"]["name"] in pods]
+    labels = names.selector(service.spec.selector or {})
+    candidates = CoreManager(session).list_pods(service.metadata.namespace, labels)
+    return [pod for pod in candidates if pod.metadata.name in pods]
 
 
 _PAIR = re.compile(r"(?:(?P<local>[0-9]{0,5}):)?(?P<remote>[0-9]{1,5})", re.ASCII)

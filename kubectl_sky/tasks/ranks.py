@@ -116,6 +116,6 @@ def _cpus(session: Session, namespace: str | None, labels: dict[str, str]) -> di
     except ClusterError:
         return {}
     for item in metrics:
-        usages = [entry.get("usage") or {} for entry in item.get("containers") or ()]
-        cpus[item["metadata"]["name"]] = float(sum(amount_of(it.get("cpu")) for it in usages))
+        usages = [entry.usage or {} for entry in item.containers or ()]
+        cpus[item.metadata.name] = float(sum(amount_of(it.get("cpu")) for it in usages))
     return cpus

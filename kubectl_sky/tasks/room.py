@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden
+from kubectl_sky.plan.devices import DeviceNode
 from kubectl_sky.tasks import devices
+from kubectl_sky.words.core_objects import Node
+from kubectl_sky.words.pod_objects import Pod
 
 MAX_CLUSTER_NODES = 500  # of more, listing all their pods takes seconds
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def list_cluster_nodes(session: Session) -> Sequence[Json]:
+def list_cluster_nodes(session: Session) -> Sequence[DeviceNode]:
     """Return the cluster nodes with their devices; none without permission."""
     try:
         return devices.list_cluster_nodes(session)
@@ -19,7 +22,7 @@ def list_cluster_nodes(session: Session) -> Sequence[Json]:
         return ()
 
 
-def list_running(session: Session, cluster_nodes: Sequence[Json]) -> Sequence[Json] | None:
+def list_running(session: Session, cluster_nodes: Sequence[Node]) -> Sequence[Pod] | None:
     """Return the unfinished pods of all namespaces; None without permission or on many nodes."""
     if not 0 < len(cluster_nodes) <= MAX_CLUSTER_NODES:
         return None

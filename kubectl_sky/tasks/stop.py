@@ -7,9 +7,9 @@ from datetime import timedelta
 from itertools import chain
 from typing import Annotated
 
-from msgspec import field
+from msgspec import Struct, field
 
-from kubectl_sky.cluster import access, objects, parallel, shapes
+from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -18,14 +18,29 @@ from kubectl_sky.tasks import find
 from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import age, kinds, names
+from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.documents import Document, Note, always
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.objects import Metadata, Object
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
 ROLE_HINT = "`kubectl sky doctor --role --with clean` prints a Role that grants it"
+
+
+class Auxiliary(Struct, frozen=True):
+    """An object of a task that is no workload: its kind, its metadata, and all of it if asked."""
+
+    kind: Kind
+    metadata: Metadata
+    manifest: Json = {}
+
+
+def read_auxiliary(manifest: Json) -> Auxiliary:
+    """Return an object that was applied."""
+    return Auxiliary(objects.kind_of_known(manifest), convert(manifest, Object).metadata)
 
 
 class Stopped(Document, frozen=True, kw_only=True):
@@ -103,7 +118,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
         key: [item for item in items if not _is_owned(item)] for key, items in auxiliary.items()
     }
     parallel.map_parallel(
-        lambda item: objects.delete_by_uid(session, objects.kind_of_known(item), item["metadata"]),
+        lambda item: objects.delete_by_uid(session, item.kind, item.metadata.identity),
         filter(_has_own_name, chain(*unowned.values())),
     )
     return [
@@ -114,18 +129,18 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     ]
 
 
-def _is_owned(item: Json) -> bool:
-    return bool(item["metadata"].get("ownerReferences"))
+def _is_owned(item: Auxiliary) -> bool:
+    return bool(item.metadata.owner_references)
 
 
-def _has_own_name(item: Json) -> bool:
+def _has_own_name(item: Auxiliary) -> bool:
     """Return whether an object is named as by submit: after its task or group, or by content."""
-    metadata = item["metadata"]
-    labels = metadata["labels"]
+    metadata = item.metadata
+    labels = metadata.labels
     owner_id = labels.get(names.TASK_ID) or labels.get(names.PIPELINE)
     if not owner_id:
         return names.FILES in labels or names.RUNTIME in labels
-    return f"-{owner_id}-" in metadata["name"] + "-"
+    return f"-{owner_id}-" in metadata.name + "-"
 
 
 def _key(task: TaskStatus) -> tuple[str, str]:
@@ -135,27 +150,30 @@ def _key(task: TaskStatus) -> tuple[str, str]:
 def auxiliary_of_tasks(
     session: Session,
     tasks: Sequence[TaskStatus],
-    needed: Callable[[Json], bool] = lambda item: True,
+    needed: Callable[[Auxiliary], bool] = lambda item: True,
     *,
-    trimmed: bool = True,
-) -> tuple[Mapping[tuple[str, str], Sequence[Json]], set[str]]:
+    in_full: bool = False,
+) -> tuple[Mapping[tuple[str, str], Sequence[Auxiliary]], set[str]]:
     """Return the needed objects of each task that are no workloads and that the user may list.
 
-    `trimmed` ones have only their metadata.
-    Also return the namespaces whose Secrets are unknown.
+    `in_full` adds their manifests. Also return the namespaces whose Secrets are unknown.
     """
-    auxiliary: dict[tuple[str, str], list[Json]] = defaultdict(list)
+    auxiliary: dict[tuple[str, str], list[Auxiliary]] = defaultdict(list)
     unread = set()
     owners = {_key(task): User(task.user) for task in tasks}
 
-    def is_needed(item: Json) -> bool:
+    def is_needed(item: Auxiliary) -> bool:
         owner = owners.get(_task(item))
-        return owner is not None and owner.owns(item["metadata"]) and needed(item)
+        metadata = item.metadata
+        is_own = owner is not None and owner.owns(metadata.labels, metadata.annotations)
+        return is_own and needed(item)
 
     for namespace in {task.namespace for task in tasks}:
         labels = find.with_ids(task.id for task in tasks if task.namespace == namespace)
         try:
-            items, forbidden_kinds = _auxiliary(session, namespace, labels, is_needed, trimmed)
+            items, forbidden_kinds = _auxiliary(
+                session, namespace, labels, is_needed, in_full=in_full
+            )
         except Forbidden:
             items = []
             forbidden_kinds = AUXILIARY
@@ -166,16 +184,16 @@ def auxiliary_of_tasks(
     return auxiliary, unread
 
 
-def _list_relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[str, str]]:
+def _list_relabelled(task: TaskStatus, auxiliary: Sequence[Auxiliary]) -> Iterator[dict[str, str]]:
     """Yield the name, namespace and uid of each Job of a task that is not found by its labels.
 
     Its name is the one that submit gave, and it owns the same objects as the other Jobs.
     """
     owners = {
-        owner["name"]: owner["uid"]
+        owner.name: owner.uid
         for item in auxiliary
-        for owner in item["metadata"].get("ownerReferences") or ()
-        if owner["kind"] == task.workload.kind.kind
+        for owner in item.metadata.owner_references
+        if owner.kind == task.workload.kind.kind
     }
     for name in _list_lost_jobs(task) & set(owners):
         yield {"name": name, "namespace": task.namespace, "uid": owners[name]}
@@ -288,7 +306,7 @@ def alive(session: Session, scope: Scope) -> set[tuple[str, str]]:
 
 def list_orphans(
     session: Session, scope: Scope, copies_of: Collection[tuple[str, str]] | None = None
-) -> tuple[list[Json], tuple[Kind, ...]]:
+) -> tuple[list[Auxiliary], tuple[Kind, ...]]:
     """Return the objects of tasks without a workload, and the unreadable kinds.
 
     Interrupted submits leave such objects, and a submit in progress has some as well. Copies for
@@ -297,56 +315,68 @@ def list_orphans(
     workloads = alive(session, scope) if copies_of is None else copies_of
     namespaces = {namespace for namespace, _ in workloads}
 
-    def is_orphan(item: Json) -> bool:
+    def is_orphan(item: Auxiliary) -> bool:
         return (
             not _is_owned(item)
             and _has_own_name(item)
             and _task(item) not in workloads
             and is_copy(item) is (copies_of is not None)
             and not (  # scripts that the tasks of the namespace may need
-                names.RUNTIME in item["metadata"]["labels"]
-                and item["metadata"]["namespace"] in namespaces
+                names.RUNTIME in item.metadata.labels and item.metadata.namespace in namespaces
             )
-            and scope.owns(item)
+            and scope.owns(item.metadata)
         )
 
-    return _auxiliary(session, scope.namespace, scope.selector, is_orphan, trimmed=True)
+    return _auxiliary(session, scope.namespace, scope.selector, is_orphan)
 
 
-def delete_orphans(items: Sequence[tuple[Session, Json]]) -> None:
+def delete_orphans(items: Sequence[tuple[Session, Auxiliary]]) -> None:
     """Delete orphans of clusters, unless a task has started to use them meanwhile."""
-    parallel.map_parallel(lambda entry: objects.delete_unchanged(*entry), items)
+
+    def delete(entry: tuple[Session, Auxiliary]) -> None:
+        session, item = entry
+        objects.delete_unchanged(session, item.kind, item.metadata.identity)
+
+    parallel.map_parallel(delete, items)
 
 
-def is_copy(item: Json) -> bool:
+def is_copy(item: Auxiliary) -> bool:
     """Return whether an object was copied for a Job that MultiKueue sends to this cluster."""
-    return names.MULTIKUEUE_COPY in (item["metadata"].get("annotations") or {})
+    return names.MULTIKUEUE_COPY in item.metadata.annotations
 
 
-def _task(item: Json) -> tuple[str, str]:
-    metadata = item["metadata"]
-    return metadata["namespace"], metadata["labels"].get(names.TASK_ID, "")
+def _task(item: Auxiliary | Object) -> tuple[str, str]:
+    metadata = item.metadata
+    return metadata.namespace, metadata.labels.get(names.TASK_ID, "")
 
 
 def _auxiliary(
     session: Session,
     namespace: str | None,
     labels: str,
-    needed: Callable[[Json], bool],
-    trimmed: bool,
-) -> tuple[list[Json], tuple[Kind, ...]]:
+    needed: Callable[[Auxiliary], bool],
+    *,
+    in_full: bool = False,
+) -> tuple[list[Auxiliary], tuple[Kind, ...]]:
     """List the needed objects of tasks other than workloads; of the others, a page is in memory.
 
     Also return the kinds that the user is not allowed to list.
     """
     query = objects.selectors(labels)
 
-    def listed(kind: Kind) -> list[Json] | None:
-        shape = shapes.METADATA_ONLY if trimmed else None
+    def listed(kind: Kind) -> list[Auxiliary] | None:
+        def trimmed(item: Object) -> Auxiliary | None:
+            auxiliary = Auxiliary(kind, item.metadata)
+            return auxiliary if needed(auxiliary) else None
+
+        def whole(item: Json) -> Auxiliary | None:
+            auxiliary = Auxiliary(kind, convert(item, Object).metadata, item)
+            return auxiliary if needed(auxiliary) else None
+
         try:
-            return objects.extract(
-                session, kind, namespace, query, shape, lambda item: item if needed(item) else None
-            )
+            if in_full:
+                return objects.extract_manifests(session, kind, namespace, query, whole)
+            return objects.extract_metadata(session, kind, namespace, query, trimmed)
         except (NotServed, Forbidden) as error:
             if kind not in AUXILIARY:  # a kind that is not served may be reported as forbidden
                 return []

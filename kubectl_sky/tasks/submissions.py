@@ -16,6 +16,7 @@ from kubectl_sky.words import settings
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.facts import Place
 from kubectl_sky.words.private import Folder
+from kubectl_sky.workloads import registry
 
 if TYPE_CHECKING:
     from kubectl_sky.workloads.decide import Decision
@@ -66,7 +67,7 @@ class Submitted(Struct, frozen=True):
     @property
     def target(self) -> Target:
         """The status of the task, pipeline or group, as far as its workloads show it."""
-        tasks = status.tasks(self.workloads, ())
+        tasks = status.tasks(map(registry.read, self.workloads), ())
         return pipelines(tasks)[0] if self.decision.together else tasks[0]
 
     def document(self, report: Mapping[str, Any], file: str = "") -> Submission:

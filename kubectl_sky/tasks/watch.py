@@ -11,12 +11,11 @@ from typing import Self, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Selection, SharedWatch, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskStopped, Unreachable
 from kubectl_sky.observe import ownership, record, waiting
-from kubectl_sky.observe.nodes import Object, State
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Key, Missing, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
@@ -24,8 +23,11 @@ from kubectl_sky.tasks import evidence, find
 from kubectl_sky.tasks.evidence import EvidenceRecorder
 from kubectl_sky.tasks.find import Scope, Target
 from kubectl_sky.words import kinds, names
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import Kind, ReadKind
 from kubectl_sky.words.notice import Notice
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 
 _SETTLE_SECONDS = 2.0  # seconds until missing nodes are looked into
 _GRACE_SECONDS = 30.0  # seconds until a task whose existing nodes have finished has failed
@@ -42,7 +44,7 @@ class _WatchedObjects:
     """The objects that a watch has reported."""
 
     def __init__(self, watched: Iterable[Kind]) -> None:
-        self.by_uid: dict[str, Json] = {}
+        self.by_uid: dict[str, Object] = {}
         self._unsynced = set(watched)
 
     @property
@@ -53,14 +55,14 @@ class _WatchedObjects:
         if change.type is Change.SYNCED:
             self._unsynced.discard(change.kind)
         elif change.type is Change.DELETED:
-            self.by_uid.pop(change.object["metadata"]["uid"], None)
+            self.by_uid.pop(change.object.metadata.uid, None)
         else:
-            self.by_uid[change.object["metadata"]["uid"]] = change.object
+            self.by_uid[change.object.metadata.uid] = change.object
 
-    def split(self) -> tuple[list[Json], list[Json]]:
+    def split(self) -> tuple[list[TaskObject], list[Pod]]:
         items = list(self.by_uid.values())
-        pods = [item for item in items if item["kind"] == kinds.POD.kind]
-        return [item for item in items if item["kind"] != kinds.POD.kind], pods
+        pods = [item for item in items if isinstance(item, Pod)]
+        return [item for item in items if isinstance(item, TaskObject)], pods
 
 
 class OwnershipResolver:
@@ -71,14 +73,14 @@ class OwnershipResolver:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._jobs: dict[str, Json] = {}
+        self._jobs: dict[str, Object] = {}
         self._looked_up: set[str] = set()
         self._lacking_since: dict[Key, float] = {}
         self._missing: dict[Key, Missing] = {}
         self._looked_up_at = 0.0
 
     def decide(
-        self, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
+        self, namespace: str | None, items: Sequence[TaskObject], pods: Sequence[Pod]
     ) -> list[TaskObjects]:
         """Return the objects of each task, and why it has lacked nodes for a while.
 
@@ -86,7 +88,7 @@ class OwnershipResolver:
         """
         new_pods = [pod for pod in pods if ownership.controller(pod) not in self._looked_up]
         for job in find.list_intermediate_jobs(self._session, namespace, items, new_pods):
-            self._jobs[job["metadata"]["uid"]] = job
+            self._jobs[job.metadata.uid] = job
         self._looked_up.update(map(ownership.controller, new_pods))
         tasks = ownership.decide(items, pods, self._jobs.values())
 
@@ -175,7 +177,7 @@ class TaskSnapshot(Struct, frozen=True):
     """A snapshot of a task and its pods."""
 
     task: TaskStatus
-    pods: tuple[Object, ...]
+    pods: tuple[Pod, ...]
 
 
 class SharedWatches:
@@ -187,7 +189,7 @@ class SharedWatches:
     def __init__(self, session: Session, tasks: Iterable[TaskStatus]) -> None:
         self._stop = Event()
         self._watches: dict[Key, SharedWatch] = {}
-        ids: dict[tuple[str, Kind], list[str]] = defaultdict(list)
+        ids: dict[tuple[str, ReadKind[TaskObject]], list[str]] = defaultdict(list)
         for task in tasks:
             ids[task.namespace, task.workload.kind].append(task.id)
         for (namespace, kind), members in ids.items():
@@ -247,13 +249,12 @@ def watch_task(
         if snapshot.task.state.ended and not _has_all_pods(snapshot):
             # Kinds are watched separately: a Job may arrive before the failed pod that ended it.
             existing = {
-                pod["metadata"]["uid"]: pod for pod in _pods(patient, task.namespace, selector)
+                pod.metadata.uid: pod for pod in find.list_pods(patient, task.namespace, selector)
             }
             items.by_uid |= existing
             snapshot = take_snapshot()
             if any(
-                pod["metadata"]["uid"] not in existing and not _has_ended(pod)
-                for pod in snapshot.pods
+                pod.metadata.uid not in existing and not _has_ended(pod) for pod in snapshot.pods
             ):
                 continue  # gone already: the watch is about to tell how it ended
         incomplete = snapshot.task.incomplete
@@ -284,18 +285,14 @@ class _Grace:
             )
 
 
-def _pods(session: Session, namespace: str, selector: str) -> list[Json]:
-    return objects.list_all(session, kinds.POD, namespace, label_selector=selector)
-
-
 def _has_all_pods(snapshot: TaskSnapshot) -> bool:
     task = snapshot.task
     finished = task.num_nodes if task.over else sum(node.state.ended for node in task.nodes)
     return sum(map(_has_ended, snapshot.pods)) >= finished + task.restarts
 
 
-def _has_ended(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+def _has_ended(pod: Pod) -> bool:
+    return pod.status.has_ended
 
 
 def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) -> TaskSnapshot:
@@ -304,9 +301,7 @@ def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) 
     Raises TaskDeleted when its objects, compared by uid, were deleted.
     """
     uids = set(task.uids.values())
-    match = next(
-        (it for it in owned if any(item["metadata"]["uid"] in uids for item in it.items)), None
-    )
+    match = next((it for it in owned if any(item.metadata.uid in uids for item in it.items)), None)
     if not match:
         message = f"its {task.workload.kind.kind}s have been deleted"
         raise TaskDeleted(Notice(f"task {task.id} ({task.name}) was stopped: {message}"))
@@ -360,13 +355,13 @@ def wait_for_task(
     """Wait for a state of a task; `report` gets its status at least twice a second until then."""
     if wait.until.reached(task):
         if task.state is State.FAILED:  # keep its evidence
-            pods = _pods(session, task.namespace, names.selector({names.TASK_ID: task.id}))
+            pods = find.list_pods(session, task.namespace, names.selector({names.TASK_ID: task.id}))
             counted = {name for node in task.nodes for name in (node.pod, node.previous)}
             uids = set(task.uids.values())
             owned = [
                 pod
                 for pod in pods
-                if ownership.controller(pod) in uids or pod["metadata"]["name"] in counted
+                if ownership.controller(pod) in uids or pod.metadata.name in counted
             ]
             EvidenceRecorder(session).record_failures(task, owned)
         return task

@@ -45,13 +45,10 @@ class User(Struct, frozen=True):
     def namespace(self) -> str:
         return f"sky-{self.slug}"
 
-    def owns(self, metadata: Mapping[str, object]) -> bool:
-        """Report whether this user owns an object, according to its metadata.
+    def owns(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
+        """Report whether this user owns the object with these labels and annotations.
 
         Two names can have the same label. The annotation has the name if the label cannot hold it.
         """
-        labels, annotations = (metadata.get(key) or {} for key in ("labels", "annotations"))
-        if not isinstance(labels, Mapping) or not isinstance(annotations, Mapping):
-            return False
         label = labels.get(names.USERNAME)
         return label == self.label and annotations.get(names.ORIGINAL_USER, label) == self.name

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.words import names
+from kubectl_sky.words.pod_objects import Pod, PodTemplate
+from kubectl_sky.words.task_objects import JobSpec, TaskObject
 from kubectl_sky.workloads import job_status
-from kubectl_sky.workloads.workload import SUSPEND, Object, Workload
+from kubectl_sky.workloads.workload import SUSPEND, Manifest, Workload
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
@@ -47,15 +49,22 @@ class AllNodes(Workload):
     def annotations(self, plan: "Plan") -> Mapping[str, str]:
         return {}
 
-    def job(self, item: Object) -> Object:
-        """Return the Indexed Job of the nodes, as far as the object describes it."""
-        return item
+    def job_spec(self, item: TaskObject) -> JobSpec:
+        """Return the spec of the Indexed Job of the nodes, as far as the object describes it."""
+        return item.spec
 
-    def ranks(self, item: Object) -> Sequence[int]:
-        return range(job_status.index_count(self.job(item)))
+    def job(self, manifest: Manifest) -> Manifest:
+        """Return the Indexed Job in a manifest."""
+        return manifest
 
-    def rank(self, pod: Object) -> int:
+    def ranks(self, item: TaskObject) -> Sequence[int]:
+        return range(job_status.index_count(self.job_spec(item)))
+
+    def rank(self, pod: Pod) -> int:
         return job_status.index_of(pod)
 
-    def templates(self, item: Object) -> Sequence[Object]:
-        return (self.job(item)["spec"]["template"],)
+    def templates(self, manifest: Manifest) -> Sequence[Manifest]:
+        return (self.job(manifest)["spec"]["template"],)
+
+    def pod_templates(self, item: TaskObject) -> Sequence[PodTemplate]:
+        return (self.job_spec(item).template,)

@@ -4,16 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kubectl_sky.words import age, bounded, kinds
+from kubectl_sky.words.decoding import convert
+from kubectl_sky.words.objects import NO_CONDITION
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import JobSpec, JobTemplate, TaskObject
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
     LATE,
     STOPPED,
-    Object,
+    Manifest,
     Phase,
     PhaseDetails,
     condition,
-    field,
     waiting,
 )
 
@@ -53,9 +56,16 @@ class AppWrapper(AllNodes):
         ttl = {} if plan.ttl_seconds is None else {_SUCCESS: f"{plan.ttl_seconds}s"}
         return {_LIMIT: str(plan.restarts)} | _OWN | ttl
 
-    def job(self, item: Object) -> Object:
-        components: Sequence[Object] = item.get("spec", {}).get("components") or ({},)
-        template: Object = components[0].get("template") or {}
+    def job_spec(self, item: TaskObject) -> JobSpec:
+        """Return the spec of the wrapped Job; of another object, what it has in common."""
+        template = item.spec.components[0].template if item.spec.components else None
+        try:
+            return convert(template, JobTemplate).spec
+        except ValueError:
+            return JobSpec()
+
+    def job(self, manifest: Manifest) -> Manifest:
+        template: Manifest = manifest["spec"]["components"][0]["template"]
         return template
 
     def fits(self, plan: "Plan") -> str:
@@ -70,7 +80,7 @@ class AppWrapper(AllNodes):
         restarts = f"all nodes start again together, whatever ended one, {plan.restarts} times"
         return (retention, f"job_recovery: {restarts}") if plan.recovers else (retention,)
 
-    def node(self, item: Object, rank: int) -> PhaseDetails:
+    def node(self, item: TaskObject, rank: int) -> PhaseDetails:
         """Return the verdict of the wrapper's phase for all nodes.
 
         While they run, a node whose pod has completed has too, unless all nodes may restart.
@@ -79,7 +89,7 @@ class AppWrapper(AllNodes):
         if phase == "Succeeded":
             return PhaseDetails(Phase.COMPLETED, at=self.ended_at(item))
         if phase == "Failed":
-            limit = bounded.integer(field(self.job(item), ("spec", "activeDeadlineSeconds")))
+            limit = bounded.integer(self.job_spec(item).active_deadline_seconds)
             started, ended = map(age.parse, (self.started_at(item), self.ended_at(item)))
             if limit and started and ended and (ended - started).total_seconds() >= limit:
                 return PhaseDetails(Phase.FAILED, LATE, at=self.ended_at(item))
@@ -90,55 +100,55 @@ class AppWrapper(AllNodes):
             return PhaseDetails(Phase.ACTIVE, pod_completes=True)
         return waiting(item)
 
-    def started_at(self, item: Object) -> str:
+    def started_at(self, item: TaskObject) -> str:
         """Return when the wrapped Job was created; empty after it was deleted."""
         return _since(item, "ResourcesDeployed")
 
-    def ended_at(self, item: Object) -> str:
+    def ended_at(self, item: TaskObject) -> str:
         """Return when the wrapper lost its quota after success, or became unhealthy for good."""
         if _phase(item) == "Succeeded":
             return _since(item, "QuotaReserved", "False")
         return _since(item, "Unhealthy") if _phase(item) == "Failed" else ""
 
-    def attempts(self, item: Object) -> int:
+    def attempts(self, item: TaskObject) -> int:
         """Every reset of the wrapper restarts all nodes."""
         return _resets(item) + 1
 
-    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: TaskObject, pods: Sequence[Pod]) -> bool:
         """All nodes restart while the wrapper has resets left."""
-        if not pods or pods[-1].get("status", {}).get("phase") != "Failed":
+        if not pods or pods[-1].status.phase != "Failed":
             return False
         phase = _phase(item)
         return phase == "Resetting" or (phase == "Running" and _resets_left(item) > 0)
 
 
-def _failed(item: Object) -> PhaseDetails:
-    unhealthy = condition(item, "Unhealthy") or {}
-    reason = unhealthy.get("reason") or "Failed"
-    detail = unhealthy.get("message") or ""
-    time = unhealthy.get("lastTransitionTime") or ""
+def _failed(item: TaskObject) -> PhaseDetails:
+    unhealthy = condition(item, "Unhealthy") or NO_CONDITION
+    reason = unhealthy.reason or "Failed"
+    detail = unhealthy.message
+    time = unhealthy.last_transition_time or ""
     if reason in _A_NODE:
         return PhaseDetails(Phase.FAILED, STOPPED, f"{reason}: {detail}", time)
     message = ": ".join(filter(None, (_ADVICE.get(reason), detail)))
     return PhaseDetails(Phase.FAILED, reason, message, time)
 
 
-def _phase(item: Object) -> str:
-    return str(item.get("status", {}).get("phase") or "")
+def _phase(item: TaskObject) -> str:
+    return item.status.phase
 
 
-def _resets(item: Object) -> int:
-    return item.get("status", {}).get("resettingCount") or 0
+def _resets(item: TaskObject) -> int:
+    return item.status.resetting_count
 
 
-def _resets_left(item: Object) -> int:
-    limit = bounded.integer(item["metadata"].get("annotations", {}).get(_LIMIT))
+def _resets_left(item: TaskObject) -> int:
+    limit = bounded.integer(item.metadata.annotations.get(_LIMIT))
     return max(limit - _resets(item), 0)
 
 
-def _since(item: Object, name: str, status: str = "True") -> str:
+def _since(item: TaskObject, name: str, status: str = "True") -> str:
     """Return when a condition got its status; empty if it has another one."""
-    for entry in item.get("status", {}).get("conditions", ()):
-        if (entry["type"], entry["status"]) == (name, status):
-            return entry.get("lastTransitionTime") or ""
+    for entry in item.status.conditions:
+        if (entry.type, entry.status) == (name, status):
+            return entry.last_transition_time or ""
     return ""

@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from kubectl_sky.plan.plan import Extras, Node
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.objects import NO_CONDITION, Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
-    Object,
     Phase,
     PhaseDetails,
     Workload,
@@ -66,14 +68,16 @@ class ArrayJob(Workload):
             ),
         )
 
-    def ranks(self, item: Object) -> Sequence[int]:
-        return tuple(job_status.list_indexes(_numbers(item))) or range(job_status.index_count(item))
+    def ranks(self, item: TaskObject) -> Sequence[int]:
+        return tuple(job_status.list_indexes(_numbers(item))) or range(
+            job_status.index_count(item.spec)
+        )
 
-    def pod_counts(self, item: Object) -> Sequence[int]:
+    def pod_counts(self, item: TaskObject) -> Sequence[int]:
         """Return one: the Job controller creates the pods of the others as the quota allows."""
         return (1,)
 
-    def rank(self, pod: Object) -> int:
+    def rank(self, pod: Pod) -> int:
         """Return the number at the pod's index."""
         numbers = tuple(job_status.list_indexes(_numbers(pod)))
         index = job_status.index_of(pod)
@@ -82,23 +86,22 @@ class ArrayJob(Workload):
     def title(self, rank: int) -> str:
         return f"index-{rank}"
 
-    def node(self, item: Object, rank: int) -> PhaseDetails:
+    def node(self, item: TaskObject, rank: int) -> PhaseDetails:
         """Each index completes and fails independently."""
         index = job_status.list_indexes(_numbers(item)).get(rank, rank)
         complete = condition(item, "Complete")
         failed = condition(item, "Failed")
-        if complete or job_status.has_index(item, "completedIndexes", index):
-            return end(Phase.COMPLETED, complete or {})
-        if failed or job_status.has_index(item, "failedIndexes", index):
-            return end(Phase.FAILED, failed or {})
+        if complete or job_status.has_completed(item, index):
+            return end(Phase.COMPLETED, complete or NO_CONDITION)
+        if failed or index in job_status.list_indexes(item.status.failed_indexes):
+            return end(Phase.FAILED, failed or NO_CONDITION)
         return waiting(item)
 
-    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: TaskObject, pods: Sequence[Pod]) -> bool:
         """Apply the Job's rules, which count failures per index."""
-        limit = item.get("spec", {}).get("backoffLimitPerIndex") or 0
+        limit = item.spec.backoff_limit_per_index or 0
         return job_status.will_retry(item, pods, limit)
 
 
 def _numbers(item: Object) -> str:
-    text: str = item["metadata"].get("annotations", {}).get(names.ARRAY, "")
-    return text
+    return item.metadata.annotations.get(names.ARRAY, "")

@@ -8,22 +8,24 @@ from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.quota import Demand, Pods, PodStep
 from kubectl_sky.plan.resources import Amounts, amounts
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.kinds import kind_of
+from kubectl_sky.words.pod_objects import PodSpec
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.workloads.workload import Manifest
 
 # Kinds that quotas also count by their plain names, beside `count/…`.
 _PLAIN = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
 _ONE = Fraction(1)
 
 
-def demand(workloads: Sequence[Object], others: Sequence[Mapping[str, Any]]) -> Demand:
+def demand(workloads: Sequence[Manifest], others: Sequence[Manifest]) -> Demand:
     counts: Amounts = {}
     for item in (*workloads, *others):
         for name, amount in _object_amounts(item).items():
             counts[name] = counts.get(name, Fraction(0)) + amount
 
-    steps: dict[str, list[Object]] = {}
+    steps: dict[str, list[Manifest]] = {}
     for item in workloads:
         steps.setdefault(_step(item), []).append(item)
 
@@ -41,7 +43,7 @@ def demand(workloads: Sequence[Object], others: Sequence[Mapping[str, Any]]) -> 
     )
 
 
-def _step(item: Object) -> str:
+def _step(item: Manifest) -> str:
     """Return the stage of a serial pipeline; all other workloads start together."""
     metadata = item["metadata"]
     if (metadata.get("annotations") or {}).get(names.EXECUTION, PARALLEL) == PARALLEL:
@@ -49,19 +51,20 @@ def _step(item: Object) -> str:
     return str(metadata["labels"].get(names.STAGE))
 
 
-def _waits(item: Object) -> bool:
+def _waits(item: Manifest) -> bool:
     """Return whether a workload waits for an earlier stage or for a queue."""
     return registry.is_suspended(item) or names.QUEUE in (item["metadata"].get("labels") or {})
 
 
-def pods(item: Object) -> Iterable[Pods]:
+def pods(item: Manifest) -> Iterable[Pods]:
     """Return the pods that a workload runs at the same time, by template."""
-    backend = registry.of(item)
-    for template, count in zip(backend.templates(item), backend.pod_counts(item), strict=True):
-        yield Pods(template["spec"], count)
+    backend = registry.of_manifest(item)
+    counts = backend.pod_counts(registry.read(item))
+    for template, count in zip(backend.templates(item), counts, strict=True):
+        yield Pods(convert(template["spec"], PodSpec), count)
 
 
-def _object_amounts(item: Mapping[str, Any]) -> Amounts:
+def _object_amounts(item: Manifest) -> Amounts:
     """Return what an object counts for, by the names in ResourceQuotas."""
     kind = kind_of(dict(item))
     if kind is None:
@@ -76,8 +79,9 @@ def _object_amounts(item: Mapping[str, Any]) -> Amounts:
         result |= _service_amounts(item.get("spec") or {})
 
     if kind in registry.KINDS or kind in (kinds.DEPLOYMENT, kinds.RAY_SERVICE):
-        backend = registry.of(item)
-        result["count/pods"] = Fraction(max(len(backend.ranks(item)), 1))
+        backend = registry.of_manifest(item)
+        ranks = backend.ranks(registry.read(item))
+        result["count/pods"] = Fraction(max(len(ranks), 1))
         if backend.owner_label:  # its controller creates a Job
             result[f"count/{kinds.JOB.resource}"] = _ONE
     return result

@@ -6,7 +6,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kubectl_sky.words import bounded
-from kubectl_sky.workloads.workload import Object, condition, field, number
+from kubectl_sky.words.pod_objects import Pod, PodStatus
+from kubectl_sky.words.task_objects import FailureRule, JobSpec, TaskObject
+from kubectl_sky.workloads.workload import condition, number
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
@@ -17,14 +19,14 @@ _HIGHEST = 1 << 31
 FIRST_INDEX: Mapping[str, str] = MappingProxyType({INDEX: "0"})
 
 
-def index_count(item: Object) -> int:
+def index_count(spec: JobSpec) -> int:
     """Return the number of indexes of a Job; at least 1, even if it was edited."""
-    return max(bounded.integer(field(item, ("spec", "completions"))), 1)
+    return max(bounded.integer(spec.completions), 1)
 
 
-def index_of(pod: Object) -> int:
+def index_of(pod: Pod) -> int:
     """Return the index of a pod; old clusters set only the annotation."""
-    text = pod["metadata"].get("annotations", {}).get(INDEX)
+    text = pod.metadata.annotations.get(INDEX)
     return number(pod, INDEX) if text is None else bounded.integer(text)
 
 
@@ -43,8 +45,8 @@ def list_indexes(text: str) -> dict[int, int]:
     return {number: position for position, number in enumerate(numbers)}
 
 
-def has_index(item: Object, field: str, requested: int) -> bool:
-    return requested in list_indexes(item.get("status", {}).get(field, ""))
+def has_completed(item: TaskObject, index: int) -> bool:
+    return index in list_indexes(item.status.completed_indexes)
 
 
 def needs_restart_limit(plan: "Plan") -> str:
@@ -60,36 +62,34 @@ def needs_restart_limit(plan: "Plan") -> str:
     return ""
 
 
-def will_retry_job(item: Object, pods: Sequence[Object]) -> bool:
+def will_retry_job(item: TaskObject, pods: Sequence[Pod]) -> bool:
     """Return whether a pod is replaced by a Job that counts all pods' failures."""
-    failures = item.get("status", {}).get("failed") or 0
-    return will_retry(item, pods, item.get("spec", {}).get("backoffLimit", 0), failures)
+    failures = item.status.failed
+    return will_retry(item, pods, item.spec.backoff_limit or 0, failures)
 
 
-def will_retry(item: Object, pods: Sequence[Object], limit: int, known: int = 0) -> bool:
+def will_retry(item: TaskObject, pods: Sequence[Pod], limit: int, known: int = 0) -> bool:
     """Return whether the newest pod failed and is replaced, up to `limit` failures.
 
     `known` is the number of failures in the Job's status, which may lag behind the pods.
     """
     final = condition(item, "SuccessCriteriaMet", "FailureTarget")
-    statuses = [pod.get("status", {}) for pod in pods]
-    if final or not statuses or statuses[-1].get("phase") != "Failed":
+    statuses = [pod.status for pod in pods]
+    if final or not statuses or statuses[-1].phase != "Failed":
         return False
-    rules = (item.get("spec", {}).get("podFailurePolicy") or {}).get("rules") or ()
-    failed = [status for status in statuses if status.get("phase") == "Failed"]
+    policy = item.spec.pod_failure_policy
+    rules = (policy and policy.rules) or ()
+    failed = [status for status in statuses if status.phase == "Failed"]
     counted = sum(not any(_ignores(rule, status) for rule in rules) for status in failed)
     return max(counted, known) <= limit
 
 
-def _ignores(rule: Object, status: Object) -> bool:
+def _ignores(rule: FailureRule, status: PodStatus) -> bool:
     """Return whether a podFailurePolicy rule ignores the failure of a pod."""
-    if rule.get("action") != "Ignore":
+    if rule.action != "Ignore":
         return False
-    true_types = {
-        entry["type"] for entry in status.get("conditions", ()) if entry["status"] == "True"
-    }
-    if any(pattern["type"] in true_types for pattern in rule.get("onPodConditions") or ()):
+    true_types = {entry.type for entry in status.conditions if entry.status == "True"}
+    if any(pattern.type in true_types for pattern in rule.on_pod_conditions or ()):
         return True
-    codes = (rule.get("onExitCodes") or {}).get("values") or ()
-    states = (entry.get("state", {}) for entry in status.get("containerStatuses", ()))
-    return any(state.get("terminated", {}).get("exitCode") in codes for state in states)
+    codes = rule.on_exit_codes.values if rule.on_exit_codes else ()
+    return any(entry.state.exit_code in codes for entry in status.container_statuses)

@@ -5,12 +5,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     LATE,
     STOPPED,
     SUSPEND,
-    Object,
     Phase,
     PhaseDetails,
     Workload,
@@ -38,21 +39,21 @@ class PerNode(Workload):
     def pods(self, plan: "Plan") -> "tuple[Node, ...]":
         return plan.nodes
 
-    def ranks(self, item: Object) -> Sequence[int]:
+    def ranks(self, item: TaskObject) -> Sequence[int]:
         return (node_index(item),)
 
-    def rank(self, pod: Object) -> int:
+    def rank(self, pod: Pod) -> int:
         return node_index(pod)
 
-    def node(self, item: Object, rank: int) -> PhaseDetails:
+    def node(self, item: TaskObject, rank: int) -> PhaseDetails:
         complete = condition(item, "Complete")
         failed = condition(item, "Failed")
         if complete:
             return end(Phase.COMPLETED, complete)
-        cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
-        if failed and cause and failed.get("reason") == LATE:
+        cause = item.metadata.annotations.get(names.STOPPED_FOR)
+        if failed and cause and failed.reason == LATE:
             message = f"{cause} failed"
-            finished = failed.get("lastTransitionTime") or ""
+            finished = failed.last_transition_time or ""
             return PhaseDetails(Phase.FAILED, STOPPED, message, finished)
         if failed:
             return end(Phase.FAILED, failed)
@@ -63,12 +64,12 @@ class PerNode(Workload):
         metadata = {"annotations": {names.STOPPED_FOR: failed}}
         return {"metadata": metadata, "spec": {"activeDeadlineSeconds": 1}}
 
-    def attempts(self, item: Object) -> int:
+    def attempts(self, item: TaskObject) -> int:
         """The Job's status counts its pods, including deleted ones."""
-        status = item.get("status", {})
-        return sum(status.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
+        status = item.status
+        return status.active + status.failed + status.succeeded
 
-    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: TaskObject, pods: Sequence[Pod]) -> bool:
         """Apply the rules of the node's Job."""
         return job_status.will_retry_job(item, pods)
 

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kubectl_sky.words import kinds
+from kubectl_sky.words.task_objects import JobSpec, TaskObject
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
-    SUSPEND,
-    Object,
+    Manifest,
     Phase,
     PhaseDetails,
     condition,
     end,
-    field,
     judge_unfinished,
 )
 
@@ -45,12 +44,15 @@ class JobSet(AllNodes):
         """All nodes restart together, so there is no note."""
         return ()
 
-    def job(self, item: Object) -> Object:
-        groups: Sequence[Object] = item.get("spec", {}).get("replicatedJobs") or ({},)
-        template: Object = groups[0].get("template") or {}
+    def job_spec(self, item: TaskObject) -> JobSpec:
+        groups = item.spec.replicated_jobs
+        return groups[0].template.spec if groups else JobSpec()
+
+    def job(self, manifest: Manifest) -> Manifest:
+        template: Manifest = manifest["spec"]["replicatedJobs"][0]["template"]
         return template
 
-    def node(self, item: Object, rank: int) -> PhaseDetails:
+    def node(self, item: TaskObject, rank: int) -> PhaseDetails:
         """Return the JobSet's verdict if it is finished.
 
         Before that, the node's pod decides, unless a failure would restart all nodes.
@@ -59,27 +61,27 @@ class JobSet(AllNodes):
         if complete:
             return end(Phase.COMPLETED, complete)
         verdict = judge_unfinished(item, "Failed")
-        policy = item.get("spec", {}).get("failurePolicy", {})
-        remaining = (policy.get("maxRestarts") or 0) - (item.get("status", {}).get("restarts") or 0)
-        rules = policy.get("rules") or ()
-        restarts = any("Restart" in rule.get("action", "") for rule in rules)
+        policy = item.spec.failure_policy
+        remaining = policy.max_restarts - item.status.restarts
+        rules = policy.rules or ()
+        restarts = any("Restart" in rule.action for rule in rules)
         if verdict.phase is Phase.ACTIVE and remaining <= 0 and not restarts:
             # Whether a pod was stopped because the time is over, only the JobSet says.
             phase = Phase.ACTIVE if rules else Phase.PODS
             return PhaseDetails(phase, pod_completes=True)
         return verdict
 
-    def started_at(self, item: Object) -> str:
+    def started_at(self, item: TaskObject) -> str:
         """Its status has no start, but the time of the last change of `suspend`."""
-        for entry in item.get("status", {}).get("conditions", ()):
-            if entry["type"] == "Suspended":
-                resumed = entry["status"] == "False" or self.ended_at(item)
-                return entry.get("lastTransitionTime") or "" if resumed else ""
-        return "" if field(item, SUSPEND) else str(item["metadata"].get("creationTimestamp", ""))
+        for entry in item.status.conditions:
+            if entry.type == "Suspended":
+                resumed = entry.status == "False" or self.ended_at(item)
+                return entry.last_transition_time or "" if resumed else ""
+        return "" if item.spec.suspend else item.metadata.creation_timestamp
 
-    def attempts(self, item: Object) -> int:
+    def attempts(self, item: TaskObject) -> int:
         """Every restart of the JobSet restarts all nodes."""
-        return (item.get("status", {}).get("restarts") or 0) + 1
+        return item.status.restarts + 1
 
     def pod_owner_name(self, name: str) -> str:
         return f"{name}-{_GROUP}-0"

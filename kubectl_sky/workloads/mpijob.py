@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from kubectl_sky.plan.plan import Extras
 from kubectl_sky.words import bounded, kinds, names
 from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.pod_objects import Pod, PodTemplate
+from kubectl_sky.words.task_objects import ReplicaStatus, TaskObject
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
-    Object,
+    Manifest,
     Phase,
     PhaseDetails,
     condition,
@@ -88,40 +90,47 @@ class MPIJob(AllNodes):
             messages.append("autostop: the pods are deleted, and the MPIJob stays until `stop`")
         return messages
 
-    def ranks(self, item: Object) -> Sequence[int]:
-        workers = item.get("spec", {}).get("mpiReplicaSpecs", {}).get("Worker") or {}
-        return range(1 + bounded.integer(workers.get("replicas")))
+    def ranks(self, item: TaskObject) -> Sequence[int]:
+        workers = item.spec.mpi_replica_specs.get("Worker")
+        return range(1 + bounded.integer(workers and workers.replicas))
 
-    def rank(self, pod: Object) -> int:
+    def rank(self, pod: Pod) -> int:
         return number(pod, _RANK)
 
-    def node(self, item: Object, rank: int) -> PhaseDetails:
+    def node(self, item: TaskObject, rank: int) -> PhaseDetails:
         """All nodes finish with rank 0."""
         succeeded = condition(item, "Succeeded")
         if succeeded:
             return end(Phase.COMPLETED, succeeded)
         verdict = judge_unfinished(item, "Failed")
-        return waiting(item, self.suspend_path) if verdict.phase is Phase.ACTIVE else verdict
+        return waiting(item) if verdict.phase is Phase.ACTIVE else verdict
 
-    def attempts(self, item: Object) -> int:
-        return sum(_launcher(item).get(kind) or 0 for kind in ("active", "failed", "succeeded"))
+    def attempts(self, item: TaskObject) -> int:
+        launcher = _launcher(item)
+        return launcher.active + launcher.failed + launcher.succeeded
 
-    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: TaskObject, pods: Sequence[Pod]) -> bool:
         """Apply the backoff limit of the launcher's Job."""
-        limit = item.get("spec", {}).get("runPolicy", {}).get("backoffLimit") or 0
-        return job_status.will_retry(item, pods, limit, _launcher(item).get("failed") or 0)
+        limit = item.spec.run_policy.backoff_limit or 0
+        return job_status.will_retry(item, pods, limit, _launcher(item).failed)
 
     def pod_owner_name(self, name: str) -> str:
         return f"{name}-launcher"
 
-    def templates(self, item: Object) -> Sequence[Object]:
-        return tuple(replica["template"] for replica in item["spec"]["mpiReplicaSpecs"].values())
+    def is_suspended(self, item: TaskObject) -> bool:
+        return bool(item.spec.run_policy.suspend)
 
-    def pod_counts(self, item: Object) -> Sequence[int]:
-        replicas = item["spec"]["mpiReplicaSpecs"].values()
-        return tuple(bounded.integer(replica.get("replicas")) for replica in replicas)
+    def templates(self, manifest: Manifest) -> Sequence[Manifest]:
+        replicas = manifest["spec"]["mpiReplicaSpecs"].values()
+        return tuple(replica["template"] for replica in replicas)
+
+    def pod_templates(self, item: TaskObject) -> Sequence[PodTemplate]:
+        return tuple(replica.template for replica in item.spec.mpi_replica_specs.values())
+
+    def pod_counts(self, item: TaskObject) -> Sequence[int]:
+        replicas = item.spec.mpi_replica_specs.values()
+        return tuple(bounded.integer(replica.replicas) for replica in replicas)
 
 
-def _launcher(item: Object) -> Object:
-    status: Object = item.get("status", {}).get("replicaStatuses", {}).get("Launcher") or {}
-    return status
+def _launcher(item: TaskObject) -> ReplicaStatus:
+    return item.status.replica_statuses.get("Launcher") or ReplicaStatus()

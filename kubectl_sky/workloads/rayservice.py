@@ -15,8 +15,9 @@ from kubectl_sky.plan.plan import PodPort
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.words import bounded, kinds
 from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.task_objects import ServiceObject, TaskObject
 from kubectl_sky.workloads.service import Replicas, Service, plan_replicas
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.workloads.workload import Manifest
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Node, Plan
@@ -91,16 +92,18 @@ class RayService(Service):
             "rayservice: KubeRay checks the replicas; readiness_probe is not used",
         )
 
-    def ranks(self, item: Object) -> Sequence[int]:
-        groups = item["spec"]["rayClusterConfig"].get("workerGroupSpecs") or ()
-        return range(1 + sum(bounded.integer(group.get("replicas")) for group in groups))
+    def ranks(self, item: TaskObject) -> Sequence[int]:
+        assert isinstance(item, ServiceObject)
+        config = item.spec.ray_cluster_config
+        groups = (config and config.worker_group_specs) or ()
+        return range(1 + sum(bounded.integer(group.replicas) for group in groups))
 
-    def templates(self, item: Object) -> Sequence[Object]:
-        cluster = item["spec"]["rayClusterConfig"]
+    def templates(self, manifest: Manifest) -> Sequence[Manifest]:
+        cluster = manifest["spec"]["rayClusterConfig"]
         groups = cluster.get("workerGroupSpecs") or ()
         return (cluster["headGroupSpec"]["template"], *(group["template"] for group in groups))
 
-    def pod_counts(self, item: Object) -> Sequence[int]:
+    def pod_counts(self, item: TaskObject) -> Sequence[int]:
         return (1, len(self.ranks(item)) - 1)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.workloads.workload import Manifest
 
 _FIELDS = {  # of a pod: the kind, and the fields that may name the object
     "secret": (kinds.SECRET, ("secretName", "name")),  # of a volume, and of a projected one
@@ -18,13 +18,15 @@ _FIELDS = {  # of a pod: the kind, and the fields that may name the object
 }
 
 
-def references(workloads: Sequence[Object]) -> list[tuple[Kind, str]]:
+def references(workloads: Sequence[Manifest]) -> list[tuple[Kind, str]]:
     """Return the kind and name of each object that is not optional, once."""
-    templates = [template for item in workloads for template in registry.of(item).templates(item)]
+    templates = [
+        template for item in workloads for template in registry.of_manifest(item).templates(item)
+    ]
     return list(dict.fromkeys(_references([template["spec"] for template in templates])))
 
 
-def list_secrets(workloads: Sequence[Object]) -> list[str]:
+def list_secrets(workloads: Sequence[Manifest]) -> list[str]:
     """Return the names of the Secrets that pods of workloads read, also of optional ones."""
     found = _references(list(workloads), optional=True)
     return list(dict.fromkeys(name for kind, name in found if kind is kinds.SECRET))

@@ -5,7 +5,11 @@ from typing import Any
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.decoding import read_manifest
+from kubectl_sky.words.kinds import ReadKind
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.scheduled_objects import PodGroup, VolcanoQueue
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads.appwrapper import AppWrapper
 from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.indexed import Indexed
@@ -15,7 +19,7 @@ from kubectl_sky.workloads.mpijob import MPIJob
 from kubectl_sky.workloads.rayservice import RayService
 from kubectl_sky.workloads.service import Service
 from kubectl_sky.workloads.volcano import Volcano
-from kubectl_sky.workloads.workload import Object, Workload, field
+from kubectl_sky.workloads.workload import Manifest, Workload, field
 
 # From plain Kubernetes on: `--backend auto` prefers the last one that it can use.
 _ALL: tuple[Workload, ...] = (
@@ -35,19 +39,21 @@ NAMED = tuple(backend.name for backend in _ALL if backend.selectable)
 AUTOMATIC = tuple(backend.name for backend in reversed(_ALL) if backend.merit)  # best first
 
 # The kinds of task objects, with what must be installed for those that need it.
-KINDS: dict[Kind, str] = {
+KINDS: dict[ReadKind[TaskObject], str] = {
     backend.kind: backend.requires if backend.required_kind is backend.kind else ""
     for backend in _ALL
 }
 # Kinds of additional task objects, if installed.
-COMPANION_KINDS: tuple[Kind, ...] = tuple(
+COMPANION_KINDS: tuple[ReadKind[PodGroup], ...] = tuple(
     backend.companion_kind for backend in _ALL if backend.companion_kind
 )
 # What users can install for tasks, by the API group that shows that it is installed.
 ADD_ONS: dict[str, str] = {
     backend.required_kind.group: backend.requires for backend in _ALL if backend.required_kind
 }
-QUEUE_KINDS: tuple[Kind, ...] = tuple(backend.queue_kind for backend in _ALL if backend.queue_kind)
+QUEUE_KINDS: tuple[ReadKind[VolcanoQueue], ...] = tuple(
+    backend.queue_kind for backend in _ALL if backend.queue_kind
+)
 
 
 def find(name: str) -> Workload:
@@ -59,28 +65,42 @@ def find(name: str) -> Workload:
 
 def of(item: Object) -> Workload:
     """Return the backend that created an object; the default is plain Jobs."""
-    backend = item["metadata"].get("annotations", {}).get(names.BACKEND, names.DEFAULT_BACKEND)
+    return _by_annotation(item.metadata.annotations)
+
+
+def read(manifest: Manifest) -> TaskObject:
+    """Return the object that a manifest of a backend describes."""
+    return read_manifest(manifest, of_manifest(manifest).kind.shape)
+
+
+def of_manifest(manifest: Manifest) -> Workload:
+    """Return the backend that has rendered a manifest."""
+    return _by_annotation(manifest["metadata"].get("annotations") or {})
+
+
+def _by_annotation(annotations: Mapping[str, str]) -> Workload:
+    backend = annotations.get(names.BACKEND, names.DEFAULT_BACKEND)
     return BACKENDS.get(backend, BACKENDS[names.DEFAULT_BACKEND])
 
 
 def is_root_object(item: Object) -> bool:
     """Return whether an object is a task's own, not one that a controller created."""
-    owners = item["metadata"].get("ownerReferences", ())
-    return not any(owner.get("controller") for owner in owners)
+    owners = item.metadata.owner_references
+    return not any(owner.controller for owner in owners)
 
 
-def is_suspended(item: Object) -> bool:
-    return field(item, of(item).suspend_path) is True
+def is_suspended(manifest: Manifest) -> bool:
+    return field(manifest, of_manifest(manifest).suspend_path) is True
 
 
-def with_suspend_field(item: Mapping[str, Any], other: Object) -> dict[str, Any]:
-    """Return an object with the suspend field of another object.
+def with_suspend_field(item: Manifest, other: Manifest) -> dict[str, Any]:
+    """Return a manifest with the suspend field of another one.
 
-    The object stays unchanged if it is not suspended, or if the other one is.
+    It stays unchanged if it is not suspended, or if the other one is.
     """
     if not is_suspended(item) or is_suspended(other):
         return dict(item)
-    path = of(item).suspend_path
+    path = of_manifest(item).suspend_path
     return _with_field(item, path, field(other, path))
 
 

@@ -18,8 +18,10 @@ from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import Ingress
 from kubectl_sky.words import assets, bounded, kinds, names
 from kubectl_sky.words.facts import Facts
-from kubectl_sky.words.kinds import Kind
-from kubectl_sky.workloads.workload import Object, PhaseDetails, Workload, node_index, waiting
+from kubectl_sky.words.kinds import ReadKind
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import ServiceObject, TaskObject
+from kubectl_sky.workloads.workload import PhaseDetails, Workload, node_index, waiting
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
@@ -86,7 +88,7 @@ class Service(Workload):
     """A rank is the number of a replica, as `serve status` counts them."""
 
     name = "service"
-    kind: Kind = kinds.DEPLOYMENT
+    kind: ReadKind[TaskObject] = kinds.DEPLOYMENT
     template = "deployment.yaml.j2"
     rank0_selector: Mapping[str, str] = MappingProxyType({})  # the Service leads to all replicas
     selectable = False
@@ -134,14 +136,15 @@ class Service(Workload):
     def notes(self, plan: "Plan") -> Sequence[str]:
         return replicas_of(plan).notes
 
-    def node(self, item: Object, rank: int) -> PhaseDetails:
+    def node(self, item: TaskObject, rank: int) -> PhaseDetails:
         """A replica never ends."""
         return waiting(item)
 
-    def ranks(self, item: Object) -> Sequence[int]:
-        return range(bounded.integer(item.get("spec", {}).get("replicas")))
+    def ranks(self, item: TaskObject) -> Sequence[int]:
+        assert isinstance(item, ServiceObject)
+        return range(bounded.integer(item.spec.replicas))
 
-    def rank(self, pod: Object) -> int:
+    def rank(self, pod: Pod) -> int:
         return node_index(pod)
 
     def title(self, rank: int) -> str:

@@ -10,13 +10,17 @@ from msgspec.structs import replace
 
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.facts import Facts
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import Kind, ReadKind
+from kubectl_sky.words.objects import Condition, Object, find_true
+from kubectl_sky.words.pod_objects import Pod, PodTemplate
+from kubectl_sky.words.scheduled_objects import PodGroup, VolcanoQueue
+from kubectl_sky.words.task_objects import TaskObject
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Node, Plan
     from kubectl_sky.spec.task import Task
 
-Object = Mapping[str, Any]
+Manifest = Mapping[str, Any]  # of an object that is sent
 
 LATE = "DeadlineExceeded"  # reason of an object that ran longer than it may
 LATE_JOB_SET = "FailJobSetFailurePolicyAction"  # the same, of a JobSet
@@ -53,15 +57,19 @@ class Workload(ABC):
     """One backend. The first attributes are required; the others have defaults."""
 
     name: str  # value of `--backend` and of the objects' annotation
-    kind: Kind  # kind of the objects that run the task and own its other objects
+    kind: ReadKind[TaskObject]  # kind of the objects that run the task and own its other objects
     template: str  # renders one such object from `plan` and `node`
     rank0_selector: Mapping[str, str]  # label that selects the task's pod of rank 0
 
     requires: str = ""  # what must be installed in the cluster; empty: nothing
-    companion_kind: Kind | None = None  # additional object of the task; `requires` provides it
+    companion_kind: ReadKind[PodGroup] | None = (
+        None  # additional object of the task; `requires` provides it
+    )
     companion_template: str = ""  # renders that object from `plan`
     selectable: bool = True  # users select it by name; if not, a field of the task does
-    queue_kind: Kind | None = None  # kind of its own queues; None: `queue` names one of Kueue
+    queue_kind: ReadKind[VolcanoQueue] | None = (
+        None  # kind of its own queues; None: `queue` names one of Kueue
+    )
     merit: str = ""  # why `--backend auto` chooses it for several nodes; empty: it does not
     native_gang: bool = False  # the cluster's own scheduler can start all nodes together
     independent_nodes: bool = False  # a failed node does not stop the others
@@ -93,31 +101,36 @@ class Workload(ABC):
         """Return one entry per object to render: its name and the variables of its pods."""
 
     @abstractmethod
-    def node(self, item: Object, rank: int) -> PhaseDetails:
+    def node(self, item: TaskObject, rank: int) -> PhaseDetails:
         """Return the verdict of an object on one of its nodes."""
 
     @abstractmethod
-    def ranks(self, item: Object) -> Sequence[int]:
+    def ranks(self, item: TaskObject) -> Sequence[int]:
         """Return the ranks of the nodes that an object runs."""
 
     @abstractmethod
-    def rank(self, pod: Object) -> int:
+    def rank(self, pod: Pod) -> int:
         """Return the rank of a pod of the task."""
 
-    def started_at(self, item: Object) -> str:
+    def is_suspended(self, item: TaskObject) -> bool:
+        return bool(item.spec.suspend)
+
+    def started_at(self, item: TaskObject) -> str:
         """Return when an object began to create pods, or was last resumed; empty before that."""
-        suspended = field(item, self.suspend_path) and not self.ended_at(item)
-        return "" if suspended else item.get("status", {}).get("startTime") or ""
+        may_wait = self.suspend_path and self.is_suspended(item)
+        suspended = may_wait and not self.ended_at(item)
+        return "" if suspended else item.status.start_time or ""
 
-    def ended_at(self, item: Object) -> str:
+    def ended_at(self, item: TaskObject) -> str:
         """Return when an object finished; empty if it has not."""
-        return str((condition(item, *FINAL) or {}).get("lastTransitionTime") or "")
+        final = condition(item, *FINAL)
+        return (final and final.last_transition_time) or ""
 
-    def attempts(self, item: Object) -> int:
+    def attempts(self, item: TaskObject) -> int:
         """Return how many pods an object created for its node; 0 if unknown."""
         return 0
 
-    def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
+    def will_retry(self, item: TaskObject, pods: Sequence[Pod]) -> bool:
         """Return whether a node's newest pod failed and the object will replace it.
 
         The pods are in the order of creation.
@@ -166,71 +179,69 @@ class Workload(ABC):
         """Return the direct owner of an object's pods; its events explain missing pods."""
         return name
 
-    def templates(self, item: Object) -> Sequence[Object]:
+    def templates(self, manifest: Manifest) -> Sequence[Manifest]:
         """Return the pod templates of a manifest, for checks against the cluster."""
-        return (item["spec"]["template"],)
+        return (manifest["spec"]["template"],)
 
-    def pod_counts(self, item: Object) -> Sequence[int]:
+    def pod_templates(self, item: TaskObject) -> Sequence[PodTemplate]:
+        """Return what is read of the pod templates of an object."""
+        return (item.spec.template,)
+
+    def pod_counts(self, item: TaskObject) -> Sequence[int]:
         """Return how many pods of each template have to run at the same time."""
         return (len(self.ranks(item)),)
 
 
-def condition(item: Object, *types: str) -> Object | None:
+def condition(item: TaskObject | Pod, *types: str) -> Condition | None:
     """Return the first true condition of these types, in the order of the status."""
-    for entry in item.get("status", {}).get("conditions", ()):
-        if entry.get("type") in types and entry.get("status") == "True":
-            return dict(entry)
-    return None
+    return find_true(item.status.conditions, *types)
 
 
-def end(phase: Phase, found: Object) -> PhaseDetails:
+def end(phase: Phase, found: Condition) -> PhaseDetails:
     """Return the verdict of a final condition."""
-    reason = found.get("reason") or ""
-    message = found.get("message") or ""
-    return PhaseDetails(phase, reason, message, at=found.get("lastTransitionTime") or "")
+    reason = found.reason
+    message = found.message
+    return PhaseDetails(phase, reason, message, at=found.last_transition_time or "")
 
 
-def judge_unfinished(item: Object, failed: str, failing: str = "") -> PhaseDetails:
+def judge_unfinished(item: TaskObject, failed: str, failing: str = "") -> PhaseDetails:
     """Return the verdict on an unfinished node of an object that fails as a whole.
 
     `failed` is the condition type of a failed object, `failing` that of one that is about to fail.
     """
     final = condition(item, failed)
-    if final and final.get("reason") in (LATE, LATE_JOB_SET):
+    if final and final.reason in (LATE, LATE_JOB_SET):
         return replace(end(Phase.FAILED, final), reason=LATE)
     if final:
-        message = f"{final.get('reason') or failed}: {final.get('message') or ''}"
-        return PhaseDetails(Phase.FAILED, STOPPED, message, final.get("lastTransitionTime") or "")
+        message = f"{final.reason or failed}: {final.message}"
+        return PhaseDetails(Phase.FAILED, STOPPED, message, final.last_transition_time or "")
     ending = condition(item, failing)
-    if ending and ending.get("reason") != LATE:
+    if ending and ending.reason != LATE:
         return PhaseDetails(Phase.PODS, STOPPED)
     return waiting(item)
 
 
-def field(item: Object, path: Sequence[str]) -> Any:
-    """Return a field of an object; None if it is not set or the path is empty."""
-    value: Any = item if path else None
+def field(manifest: Manifest, path: Sequence[str]) -> Any:
+    """Return a field of a manifest; None if it is not set or the path is empty."""
+    value: Any = manifest if path else None
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     return value
 
 
-def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> PhaseDetails:
-    """Return the verdict on the nodes of an object that is not finished.
-
-    `suspended` is the path of the field that suspends it.
-    """
-    if field(item, suspended):
-        queue = item["metadata"].get("labels", {}).get(names.QUEUE)
+def waiting(item: TaskObject) -> PhaseDetails:
+    """Return the verdict on the nodes of an object that is not finished."""
+    if item.spec.suspend or item.spec.run_policy.suspend:
+        queue = item.metadata.labels.get(names.QUEUE)
         if queue:
             return PhaseDetails(Phase.SUSPENDED, QUEUED, f"in the queue {queue}")
-        return PhaseDetails(Phase.SUSPENDED, "Suspended", f"the {item['kind']} is suspended")
+        return PhaseDetails(Phase.SUSPENDED, "Suspended", f"the {item.kind} is suspended")
     return PhaseDetails(Phase.ACTIVE)
 
 
 def number(item: Object, label: str) -> int:
     """Return the number in a label of an object; 0 if it is not set."""
-    return bounded.integer(item["metadata"].get("labels", {}).get(label))
+    return bounded.integer(item.metadata.labels.get(label))
 
 
 def node_index(item: Object) -> int:

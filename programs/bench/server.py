@@ -118,7 +118,7 @@ def _change(bench: Bench, namespace: str) -> Callable[[int], None]:
     """Return what gives a task the time as its name."""
     session = open_session(bench)
     (first, *_) = objects.list_all(session, kinds.JOB, namespace, label_selector=names.TASK)
-    stem = first["metadata"]["name"][: -len("0000000")]
+    stem = first.metadata.name[: -len("0000000")]
 
     def change(number: int) -> None:
         title = f"{_NAME}{time.time() * 1000:.0f}"

@@ -16,6 +16,7 @@ from kubectl_sky.words import kinds
 from tests.actions.conftest import Recorder, Submitter
 from tests.builders import ID, make_job, make_pod, terminated
 from tests.fake_cluster import FakeCluster
+from tests.reading import read_jobs, read_pods
 
 TASK = "name: train\nrun: echo hello\n"
 JOB = f"train-{ID}"
@@ -135,5 +136,5 @@ def test_explain_pending_event_without_object_name_is_ignored(
 def test_progress_names_cluster_nodes_and_completed_nodes(pods: Any, expected: str) -> None:
     ends = ["Complete" if pod["status"]["phase"] == "Succeeded" else "" for pod in pods]
     jobs = [make_job(rank, len(pods), end) for rank, end in enumerate(ends)]
-    (task,) = status.tasks(jobs, pods)
+    (task,) = status.tasks(read_jobs(jobs), read_pods(pods))
     assert waiting.progress(task) == expected

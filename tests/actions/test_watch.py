@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Timer
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,11 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence, find, watch
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds
+from kubectl_sky.words.objects import NO_OBJECT
 from tests.actions.conftest import Submitter, lose
 from tests.builders import ID, make_job, make_pod, terminated
 from tests.fake_cluster import FakeCluster
+from tests.reading import read, read_jobs, read_pod, read_pods
 
 TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
 
@@ -71,8 +74,8 @@ def test_cause_of_deleted_pod_is_kept_if_its_job_is_told_to_have_failed_first(
     """Kinds are watched separately, and the pod is gone when the watch of the Jobs is ahead."""
     monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
 
-    def tell(kind: kinds.Kind, item: Json) -> WatchEvent:
-        return WatchEvent(Change.MODIFIED, kind, item)
+    def tell(kind: kinds.ReadKind[Any], item: Json) -> WatchEvent:
+        return WatchEvent(Change.MODIFIED, kind, read(kind, item))
 
     running = make_job(0)
     failed = make_job(0, end="Failed")
@@ -83,13 +86,13 @@ def test_cause_of_deleted_pod_is_kept_if_its_job_is_told_to_have_failed_first(
     events = _ToldEvents(
         tell(kinds.JOB, running),
         tell(kinds.POD, pod),
-        WatchEvent(Change.SYNCED, kinds.JOB, {}),
-        WatchEvent(Change.SYNCED, kinds.POD, {}),
+        WatchEvent(Change.SYNCED, kinds.JOB, NO_OBJECT),
+        WatchEvent(Change.SYNCED, kinds.POD, NO_OBJECT),
         tell(kinds.JOB, failed),
         tell(kinds.POD, failed_pod),
-        WatchEvent(Change.DELETED, kinds.POD, failed_pod),
+        WatchEvent(Change.DELETED, kinds.POD, read_pod(failed_pod)),
     )
-    (task,) = status.tasks([running], [pod])
+    (task,) = status.tasks(read_jobs([running]), read_pods([pod]))
     ended = watch.wait_for_task(api.session(), task, watch.Wait(), shared=events)
     kept = evidence.of_task(api.session(), ended)
     assert kept

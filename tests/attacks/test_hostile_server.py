@@ -197,7 +197,7 @@ def test_list_of_too_many_bytes_in_memory_is_refused(
     with pytest.raises(ClusterError, match="does not end: 500 objects"):
         objects.list_all(session, kinds.CONFIG_MAP, "default")
     with pytest.raises(ClusterError, match=r"does not end: \d,\d00 objects"):
-        objects.extract(session, kinds.CONFIG_MAP, "default", {}, None, lambda _item: None)
+        objects.extract(session, kinds.CONFIG_MAP, "default", {}, lambda _item: None)
 
 
 def test_list_of_slow_pages_ends(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

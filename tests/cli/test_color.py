@@ -12,6 +12,7 @@ import pytest
 from kubectl_sky.cli import output, tasks
 from kubectl_sky.observe import ownership, status
 from tests.builders import make_job, make_pod, terminated
+from tests.reading import read_jobs, read_pods
 
 RED = "\x1b[31m"
 CYAN = "\x1b[36m"
@@ -124,8 +125,8 @@ def test_color_of_untrusted_text_is_removed(screen: NewScreen) -> None:
 def test_list_has_reason_only_if_task_is_pending_or_failed() -> None:
     failed = make_pod(state=terminated(137, "OOMKilled"), phase="Failed")
     of_jobs = [
-        ownership.decide([make_job(end="Failed")], [failed]),
-        ownership.decide([make_job(end="Complete")], []),
+        ownership.decide(read_jobs([make_job(end="Failed")]), read_pods([failed])),
+        ownership.decide(read_jobs([make_job(end="Complete")]), []),
     ]
     [bad], [good] = (status.fold(owned) for owned in of_jobs)
     header, row = tasks.listing([bad], None, []).splitlines()

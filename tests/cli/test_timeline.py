@@ -13,9 +13,10 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.timeline import NodeTimeline, Phase, Span, TaskTimeline, Timeline
 from kubectl_sky.plan.pipeline import PipelineMember
 from tests.builders import make_job
+from tests.reading import read_jobs
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-(TASK,) = status.tasks([make_job()], [])
+(TASK,) = status.tasks(read_jobs([make_job()]), [])
 
 
 def make_node(

@@ -16,7 +16,7 @@ SERVER = {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
 class Server:
     """A session that answers /version only."""
 
-    def send(self, method: str, path: str) -> Answer:
+    def send(self, method: str, path: str) -> Answer[dict[str, str]]:
         assert (method, path) == ("GET", "/version")
         return Answer(200, SERVER, False)
 

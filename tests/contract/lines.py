@@ -68,7 +68,7 @@ def run_pod(session: Session, namespace: str, script: str, name: str = "a") -> L
 
 def until_finished(session: Session, source: LogSource) -> None:
     def check() -> bool:
-        pod = objects.get(session, kinds.POD, source.pod, source.namespace)
+        pod = objects.get_manifest(session, kinds.POD, source.pod, source.namespace)
         assert pod["status"]["phase"] in ("Succeeded", "Failed"), pod["status"]
         return True
 

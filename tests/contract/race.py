@@ -12,18 +12,18 @@ from msgspec import Struct, structs
 
 import kubectl_sky.observe.pipelines
 import kubectl_sky.observe.volumes  # noqa: F401 -- they define documents
-from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.observe.evidence import Evidence
 from kubectl_sky.words import kinds
+from kubectl_sky.words.answers import page_of
 from kubectl_sky.words.documents import Document, Part, as_json
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import ReadKind
+from kubectl_sky.words.objects import Part as Answer
 
 THREADS = 8
 ANSWER = b'{"metadata": {}, "spec": {}, "status": {}, "items": [], "type": "ADDED"}'
-TYPES = [shape for shape in vars(shapes).values() if isinstance(shape, type)]
-TYPES += [shapes.of(kind) for kind in vars(kinds).values() if isinstance(kind, Kind)]
-TYPES += [shapes.list_of(shape) for shape in TYPES]
+TYPES: list[type] = [kind.shape for kind in vars(kinds).values() if isinstance(kind, ReadKind)]
+TYPES += [*Answer.__subclasses__(), *(page_of(shape) for shape in TYPES)]
 DOCUMENTS: list[type[Struct]] = [*Document.__subclasses__(), *Part.__subclasses__(), Evidence]
 
 

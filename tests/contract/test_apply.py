@@ -27,11 +27,7 @@ create_all = partial(apply_all, accept=refuse)
 
 def names(session: Session, namespace: str) -> list[str]:
     config_maps = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
-    return [
-        item["metadata"]["name"]
-        for item in config_maps
-        if "deletionTimestamp" not in item["metadata"]
-    ]
+    return [item.metadata.name for item in config_maps if not item.metadata.deletion_timestamp]
 
 
 def test_apply_all_stages_are_sent_in_order(session: Session, namespace: str) -> None:
@@ -68,10 +64,8 @@ def test_apply_all_failure_deletes_pods_of_created_jobs(session: Session, namesp
         create_all(session, [[make_job("a", namespace)], [make_config_map("BAD", namespace)]])
     eventually(
         lambda: (
-            not (
-                objects.list_all(session, kinds.JOB, namespace)
-                or objects.list_all(session, kinds.POD, namespace)
-            )
+            not objects.list_all(session, kinds.JOB, namespace)
+            and not objects.list_all(session, kinds.POD, namespace)
         )
     )
 
@@ -91,7 +85,7 @@ def test_apply_all_failure_keeps_recreated_object_of_other_client(
             [[make_config_map("a", namespace)], [make_config_map("BAD", namespace)]],
             on_done=replace,
         )
-    assert objects.get(session, kinds.CONFIG_MAP, "a", namespace)["data"] == {"by": "another"}
+    assert objects.get(session, kinds.CONFIG_MAP, "a", namespace).data == {"by": "another"}
 
 
 @pytest.mark.practice_only
@@ -133,7 +127,7 @@ def test_apply_all_outage_of_seconds_creates_each_object_once(
     applied = create_all(cut_session, [make_jobs(namespace)], on_done=leave)
     assert [item.created for item in applied] == [True] * JOBS
     jobs = objects.list_all(session, kinds.JOB, namespace)
-    uids = {job["metadata"]["uid"] for job in jobs}
+    uids = {job.metadata.uid for job in jobs}
     assert len(jobs) == JOBS
     assert uids == {item.object["metadata"]["uid"] for item in applied}
 
@@ -163,7 +157,7 @@ def test_apply_all_existing_object_is_accepted_or_refused(session: Session, name
     with pytest.raises(UserError, match="a is another's; the created objects were deleted again"):
         apply_all(session, [[make_config_map("b", namespace)], [other]], refuse)
     [live] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
-    assert (live["data"], live["metadata"]["uid"]) == ({"x": "1"}, kept)
+    assert (live.data, live.metadata.uid) == ({"x": "1"}, kept)
     with pytest.raises(ClusterError, match="ConfigMap BAD as invalid"):
         apply_all(session, [[make_config_map("BAD", namespace)]], refuse)
 

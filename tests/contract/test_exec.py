@@ -31,7 +31,11 @@ def start(session: Session, namespace: str, name: str = "a", script: str = "slee
 
 
 def until(session: Session, namespace: str, name: str, phase: str) -> str:
-    eventually(lambda: objects.get(session, kinds.POD, name, namespace)["status"]["phase"] == phase)
+    eventually(
+        lambda: (
+            objects.get_manifest(session, kinds.POD, name, namespace)["status"]["phase"] == phase
+        )
+    )
     return name
 
 

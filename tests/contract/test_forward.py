@@ -51,7 +51,10 @@ def start(session: Session, namespace: str, name: str = "a") -> None:
     container["env"] = [{"name": "PORT", "value": str(PORT)}, {"name": "WHO", "value": name}]
     objects.create(session, pod)
     eventually(
-        lambda: objects.get(session, kinds.POD, name, namespace)["status"]["phase"] == "Running"
+        lambda: (
+            objects.get_manifest(session, kinds.POD, name, namespace)["status"]["phase"]
+            == "Running"
+        )
     )
 
 

@@ -17,7 +17,7 @@ def test_patch_object_changes_object_without_sending_data(session: Session, name
         owners = [{"apiVersion": "v1", "kind": "ConfigMap", **named}]
         body = {"metadata": {"ownerReferences": owners}, "data": {name: "y"}}
         objects.patch_object(session, made, body, "strategic")
-    live = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
+    live = objects.get_manifest(session, kinds.CONFIG_MAP, "a", namespace)
     assert live["data"] == {"x": "1", "b": "y", "c": "y"}
     assert {reference["name"] for reference in live["metadata"]["ownerReferences"]} == {"b", "c"}
     with pytest.raises(NotFound):

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.cluster import objects, shapes
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
-from kubectl_sky.cluster.session import Answer, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from kubectl_sky.words import kinds
+from kubectl_sky.words.objects import Object
 from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_config_map, make_job, make_pod
 
@@ -19,18 +20,20 @@ def list_names(session: Session, namespace: str, **how: str) -> list[str]:
         kinds.CONFIG_MAP,
         namespace,
         label_selector="of=test",
-        **how,  # type: ignore[arg-type]
+        **how,
     )
-    return [item["metadata"]["name"] for item in listed]
+    return [item.metadata.name for item in listed]
 
 
 @THROUGH_SERVER
 def test_objects_create_get_list_and_delete(session: Session, namespace: str) -> None:
     made = objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
     got = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
-    assert got["metadata"]["uid"] == made["metadata"]["uid"]
+    assert got.metadata.uid == made["metadata"]["uid"]
     [listed] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
-    assert (listed["apiVersion"], listed["kind"], listed["data"]) == ("v1", "ConfigMap", {"x": "1"})
+    assert (listed.api_version, listed.kind, listed.data) == ("v1", "ConfigMap", {"x": "1"})
+    [manifest] = objects.list_manifests(session, kinds.CONFIG_MAP, namespace)
+    assert (manifest["kind"], manifest["data"]) == ("ConfigMap", {"x": "1"})
     assert list_names(session, namespace, field_selector="metadata.name=b") == []
     assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace) is True
     assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace) is False
@@ -42,13 +45,13 @@ def test_objects_default_to_session_namespace(session: Session, namespace: str) 
     manifest = make_config_map("a", namespace)
     del manifest["metadata"]["namespace"]
     assert objects.apply(session, manifest)["metadata"]["namespace"] == namespace
-    assert objects.get(session, kinds.CONFIG_MAP, "a")["metadata"]["namespace"] == namespace
+    assert objects.get(session, kinds.CONFIG_MAP, "a").metadata.namespace == namespace
 
 
 def test_list_all_namespaces_includes_namespace(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     listed = objects.list_all(session, kinds.CONFIG_MAP, field_selector="metadata.name=a")
-    assert namespace in {item["metadata"]["namespace"] for item in listed}
+    assert namespace in {item.metadata.namespace for item in listed}
 
 
 def test_collect_reads_all_pages(session: Session, namespace: str) -> None:
@@ -56,19 +59,21 @@ def test_collect_reads_all_pages(session: Session, namespace: str) -> None:
         objects.create(session, make_config_map(f"a{index}", namespace))
     query = objects.selectors("of=test")
     listed, _ = objects.collect(session, kinds.CONFIG_MAP, namespace, query | {"limit": "3"})
-    assert [item["metadata"]["name"] for item in listed] == [f"a{index}" for index in range(7)]
+    assert [item.metadata.name for item in listed] == [f"a{index}" for index in range(7)]
 
 
 def test_extract_keeps_only_parts_of_all_pages(session: Session, namespace: str) -> None:
     for index in range(5):
         objects.create(session, make_config_map(f"a{index}", namespace))
 
-    def odd(item: dict[str, Any]) -> str | None:
-        name = str(item["metadata"]["name"])
+    def odd(item: Object) -> str | None:
+        name = item.metadata.name
         return name if name in ("a1", "a3") else None
 
     query = objects.selectors("of=test") | {"limit": "2"}
-    names = objects.extract(session, kinds.CONFIG_MAP, namespace, query, None, odd)
+    names = objects.extract(session, kinds.CONFIG_MAP, namespace, query, odd)
+    assert names == ["a1", "a3"]
+    names = objects.extract_metadata(session, kinds.CONFIG_MAP, namespace, query, odd)
     assert names == ["a1", "a3"]
 
 
@@ -81,13 +86,13 @@ def test_collect_expired_page_starts_again(session: Session, namespace: str) -> 
 
         server = session.server
 
-        def send(self, method: str, path: str, *, query: dict[str, str], **options: Any) -> Answer:
+        def send(self, method: str, path: str, *, query: dict[str, str], **options: Any) -> Any:
             if "continue" in query:
                 raise Expired("too old")
             return session.send(method, path, query=query, **options)
 
     names = [
-        item["metadata"]["name"]
+        item.metadata.name
         for item in objects.collect(
             Forgetful(),  # type: ignore[arg-type]
             kinds.CONFIG_MAP,
@@ -107,8 +112,8 @@ def test_list_of_metadata_has_no_data(session: Session, namespace: str) -> None:
     )
     assert answer.body["kind"] == "PartialObjectMetadataList"
     assert all("data" not in item for item in answer.body["items"])
-    listed = objects.list_all(session, kinds.CONFIG_MAP, namespace, shape=shapes.METADATA_ONLY)
-    assert [item["kind"] for item in listed if item["metadata"]["name"] == "small"] == ["ConfigMap"]
+    listed = objects.list_metadata(session, kinds.CONFIG_MAP, namespace)
+    assert "small" in [item.metadata.name for item in listed]
 
 
 def test_create_and_apply_preserve_every_character(session: Session, namespace: str) -> None:
@@ -160,7 +165,7 @@ def test_delete_by_uid_replaced_object_is_kept(session: Session, namespace: str)
     objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
     objects.create(session, make_config_map("a", namespace))
     objects.delete_by_uid(session, kinds.CONFIG_MAP, first)
-    second = objects.get(session, kinds.CONFIG_MAP, "a", namespace)["metadata"]
+    second = objects.get(session, kinds.CONFIG_MAP, "a", namespace).metadata.identity
     objects.delete_by_uid(session, kinds.CONFIG_MAP, second)
     objects.delete_by_uid(session, kinds.CONFIG_MAP, second)
     with pytest.raises(NotFound):
@@ -187,7 +192,7 @@ def test_apply_unknown_kind_is_user_error(session: Session) -> None:
 def test_core_manager_lists_pods_and_events(session: Session, namespace: str) -> None:
     core = CoreManager(session)
     pod = objects.create(session, make_pod("a", namespace, "true"))
-    assert [item["metadata"]["name"] for item in core.list_pods(namespace)] == ["a"]
+    assert [item.metadata.name for item in core.list_pods(namespace)] == ["a"]
     assert core.list_pods(namespace, "of=nobody") == []
     assert core.list_pods(namespace, field_selector="metadata.name=b") == []
 
@@ -200,7 +205,7 @@ def test_core_manager_lists_pods_and_events(session: Session, namespace: str) ->
         "lastTimestamp": "2020-01-01T00:00:00Z",
     }
     session.send("POST", objects.path(kinds.EVENT, namespace), body=event)
-    assert "Told" in [item["reason"] for item in core.list_events(namespace)]
+    assert "Told" in [item.reason for item in core.list_events(namespace)]
 
 
 def test_objects_jobs_and_namespaces_support_same_operations(
@@ -211,9 +216,9 @@ def test_objects_jobs_and_namespaces_support_same_operations(
     with pytest.raises(Conflict):
         objects.create(session, make_job("a", namespace))
     jobs = objects.list_all(session, kinds.JOB, namespace, label_selector="of=test")
-    assert [job["metadata"]["name"] for job in jobs] == ["a"]
+    assert [job.metadata.name for job in jobs] == ["a"]
     assert objects.delete(session, kinds.JOB, "a", namespace, propagation="Foreground", grace=5)
-    going = [job["metadata"] for job in objects.list_all(session, kinds.JOB, namespace)]
-    assert all(job["finalizers"] == ["foregroundDeletion"] for job in going)
-    assert objects.get(session, kinds.NAMESPACE, namespace)["metadata"]["name"] == namespace
+    going = [job.metadata for job in objects.list_all(session, kinds.JOB, namespace)]
+    assert all(job.finalizers == ("foregroundDeletion",) for job in going)
+    assert objects.get(session, kinds.NAMESPACE, namespace).metadata.name == namespace
     assert CoreManager(session).whoami()

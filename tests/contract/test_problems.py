@@ -127,7 +127,7 @@ def _system_certificates() -> list[bytes]:
 
 def test_error_missing_object_is_not_found(session: Session, namespace: str) -> None:
     with pytest.raises(NotFound) as error:
-        objects.get(session, kinds.POD, "absent", namespace)
+        objects.get_manifest(session, kinds.POD, "absent", namespace)
     assert text_of(error) == f"pods absent not found in namespace {namespace}"
 
 
@@ -140,7 +140,7 @@ def test_error_unknown_namespace_prints_create_command(session: Session) -> None
 def test_error_unserved_kind_is_cluster_error(session: Session, namespace: str) -> None:
     absent = kinds.Kind("absent.example.com", "v1", "Absent", "absents")
     with pytest.raises(ClusterError) as error:
-        objects.list_all(session, absent, namespace)
+        objects.list_manifests(session, absent, namespace)
     assert not isinstance(error.value, NotFound)
     assert "does not serve absents.absent.example.com" in text_of(error)
 

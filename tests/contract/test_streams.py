@@ -191,7 +191,9 @@ def test_lines_waiting_container_returns_note(session: Session, namespace: str) 
     objects.create(session, pod)
     source = LogSource(namespace, "a", "main")
     eventually(
-        lambda: objects.get(session, kinds.POD, "a", namespace)["status"].get("containerStatuses")
+        lambda: objects.get_manifest(session, kinds.POD, "a", namespace)["status"].get(
+            "containerStatuses"
+        )
     )
     [note] = lines(session, source, LogOptions())
     assert note.note

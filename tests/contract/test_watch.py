@@ -15,7 +15,9 @@ from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.cluster.watch import Change, Selection, SharedWatch, WatchEvent, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from kubectl_sky.words import kinds
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.core_objects import ConfigMap
+from kubectl_sky.words.kinds import ReadKind
+from kubectl_sky.words.objects import Object
 from tests.cluster.target import Cluster
 from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_config_map
@@ -25,7 +27,7 @@ from tests.polling import eventually
 Changes = list[tuple[str, str]]
 
 
-def of_test(namespace: str, *watched: Kind) -> Selection:
+def of_test(namespace: str, *watched: ReadKind[Object]) -> Selection:
     return Selection(watched or (kinds.CONFIG_MAP,), namespace, "of=test")
 
 
@@ -38,7 +40,7 @@ def until(watched: Iterator[WatchEvent | None], enough: Callable[[Changes], bool
     changes: Changes = []
     for event in watched:
         if event:
-            name = event.object["metadata"]["name"] if event.object else ""
+            name = event.object.metadata.name
             changes.append((str(event.type), name))
             if enough(changes):
                 return changes
@@ -85,8 +87,8 @@ def test_watch_existing_objects_needs_no_list(
 def test_watch_objects_have_api_version_and_kind(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     first = next(filter(None, follow(session, namespace)))
-    assert first.object
-    assert (first.object["apiVersion"], first.object["kind"]) == ("v1", "ConfigMap")
+    assert isinstance(first.object, ConfigMap)
+    assert (first.object.api_version, first.object.kind) == ("v1", "ConfigMap")
 
 
 @pytest.mark.practice_only
@@ -190,7 +192,7 @@ def test_watch_error_event_raises_expired(session: Session, namespace: str) -> N
     stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)
     source = watching._KindWatcher(session, kinds.CONFIG_MAP, of_test(namespace), Queue())
     with stream:
-        events = list(map(source._decode, watching._lines(stream)))
+        lines = list(watching._lines(stream))
     # A new cluster still knows version 1; an older cluster answers like this.
     recorded = {
         "kind": "Status",
@@ -201,9 +203,10 @@ def test_watch_error_event_raises_expired(session: Session, namespace: str) -> N
         "reason": "Expired",
         "code": 410,
     }
-    errors = [event["object"] for event in events if event["type"] == "ERROR"] or [recorded]
+    errors = [line for line in lines if json.loads(line)["type"] == "ERROR"]
+    errors = errors or [json.dumps({"type": "ERROR", "object": recorded}).encode()]
     with pytest.raises(Expired):
-        source._apply({"type": "ERROR", "object": errors[0]})
+        source._apply(errors[0])
 
 
 @pytest.mark.practice_only
@@ -215,7 +218,7 @@ def test_bookmark_with_annotations_of_wrong_type_is_error(
     metadata = {"resourceVersion": "1", "annotations": annotations}
     event = {"type": "BOOKMARK", "object": {"metadata": metadata}}
     with pytest.raises(Unreachable, match="annotations"):
-        source._decode(json.dumps(event).encode())
+        source._apply(json.dumps(event).encode())
 
 
 def test_watch_unreachable_server_raises_after_timeout(
@@ -261,7 +264,9 @@ def test_watch_kinds_syncs_every_kind(session: Session, namespace: str) -> None:
     watched = filter(None, watch_kinds(session, both))
     changes = [next(watched) for _ in range(3)]
     assert [event.type for event in changes].count(Change.SYNCED) == 2
-    assert [event.object["kind"] for event in changes if event.object] == ["ConfigMap"]
+    assert [event.kind for event in changes if event.type is not Change.SYNCED] == [
+        kinds.CONFIG_MAP
+    ]
 
 
 @pytest.mark.practice_only

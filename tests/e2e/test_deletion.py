@@ -20,7 +20,7 @@ def test_stop_task_with_finalizer_stops_its_pods(
     assert sky("wait", "stuck001", "--for=running").returncode == 0
     session = Session.connect(Connection(kubeconfig=sky.environment["KUBECONFIG"]))
     (job,) = objects.list_all(session, kinds.JOB, namespace)
-    name = job["metadata"]["name"]
+    name = job.metadata.name
     finalizers = {"metadata": {"finalizers": [STUCK]}}
     objects.patch(session, kinds.JOB, name, namespace, finalizers)
     monkeypatch.setattr(deletion, "LIMIT_SECONDS", 3.0)

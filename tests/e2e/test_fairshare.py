@@ -39,8 +39,8 @@ def queue(namespace: str, cluster: Cluster) -> Iterator[str]:
     yield name
     session = connect(str(cluster.kubeconfig), namespace)
     for item in objects.list_all(session, kinds.PRIORITY_CLASS, label_selector=LABEL):
-        if item["metadata"]["name"].startswith(class_name(name, "")[:20]):
-            objects.delete(session, kinds.PRIORITY_CLASS, item["metadata"]["name"])
+        if item.metadata.name.startswith(class_name(name, "")[:20]):
+            objects.delete(session, kinds.PRIORITY_CLASS, item.metadata.name)
     session.close()
 
 
@@ -76,10 +76,10 @@ class Groups:
     def numbers(self) -> tuple[int, int, int]:
         """Return value, count and running; the value must be one that the policy allows."""
         item = objects.get(self.session, kinds.PRIORITY_CLASS, self.name)
-        state = State.read(item)
+        state = State.read(item.metadata.annotations)
         assert state
-        assert item["value"] == POLICY.value(state.weight)
-        return item["value"], state.count, len(state.running)
+        assert item.value == POLICY.value(state.weight)
+        return item.value, state.count, len(state.running)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from kubectl_sky.observe import ownership
 from kubectl_sky.plan.resources import Gpus
 from kubectl_sky.words import names
 from tests.builders import make_indexed_pod, make_job, make_pod, make_whole, terminated
+from tests.reading import read_jobs, read_pods
 
 Json = dict[str, Any]
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -44,7 +45,7 @@ def started(pod: Json, hour: int, end: int | None = None) -> Json:
 
 
 def spans(*items: Json, pods: Any = (), labels: Any = None) -> list[Span]:
-    return list(hours.spans(ownership.decide(items, pods), NOW, labels))
+    return list(hours.spans(ownership.decide(read_jobs(items), read_pods(pods)), NOW, labels))
 
 
 def facts(*items: Json, pods: Any = ()) -> list[tuple[float, bool]]:
@@ -89,7 +90,7 @@ def test_pod_that_replaced_a_deleted_one_does_not_shorten_the_time() -> None:
     job = holding(make_job(), active=1, failed=1)
     assert facts(job, pods=[started(make_pod(), 10)]) == [(24, False)]
     restarted = holding(make_whole(backend="jobset"), restarts=1)
-    restarted["spec"]["replicatedJobs"] = [{"template": {"spec": restarted["spec"]}}]
+    restarted["spec"]["replicatedJobs"] = [{"template": {"spec": {**restarted["spec"]}}}]
     pods = [started(make_indexed_pod(index), 10) for index in range(3)]
     (span,) = spans(restarted, pods=pods)
     assert span.start == datetime(2026, 1, 1, tzinfo=UTC)
@@ -188,7 +189,7 @@ def test_invalid_times_of_server_are_ignored(text: Any) -> None:
 
 def test_of_tasks_adds_up_the_nodes_of_a_task() -> None:
     nodes = [holding(make_job(index, nodes=2), condition("Complete", 3)) for index in (0, 1)]
-    tasks = ownership.decide(nodes, ())
+    tasks = ownership.decide(read_jobs(nodes), ())
     assert hours.of_tasks(tasks, NOW) == {tasks[0].key: 12}
 
 

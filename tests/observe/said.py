@@ -25,6 +25,7 @@ from tests.builders import (
     make_whole,
     terminated,
 )
+from tests.reading import read_jobs, read_metadata, read_objects, read_pods
 
 Json = dict[str, Any]
 
@@ -281,7 +282,7 @@ def make_snapshot(said: Said) -> TaskSnapshot:
 def _task(**items: list[Json]) -> TaskSnapshot:
     """Return what was read of a task of one node: its Job, unless given, and these objects."""
     found = {"Job": [make_job()], **items}
-    return TaskSnapshot(ID, "default", {kind: tuple(listed) for kind, listed in found.items()})
+    return TaskSnapshot(ID, "default", read_objects(found))
 
 
 def _words(said: Said) -> Json:
@@ -306,7 +307,8 @@ def _log(said: Said) -> TaskSnapshot:
 
 
 def _two_nodes(jobs: list[Json], pods: list[Json], services: list[Json]) -> TaskSnapshot:
-    owned = ownership.explain(ownership.decide(jobs, pods), services)
+    tasks = ownership.decide(read_jobs(jobs), read_pods(pods))
+    owned = ownership.explain(tasks, read_metadata(services))
     (task,) = status.fold(owned)
     return replace(_task(Job=jobs), task=task)
 
@@ -361,12 +363,12 @@ def _scheduler(said: Said) -> TaskSnapshot:
 
 
 def _pod_event(said: Said) -> TaskSnapshot:
-    pod = make_pod(phase="Pending", conditions=[{"type": "Initialized"}])
+    pod = make_pod(phase="Pending", conditions=[{"type": "Initialized", "status": "True"}])
     return _task(Pod=[pod], Event=_event(pod["metadata"]["name"], said))
 
 
 def _unknown_cluster_node(said: Said) -> TaskSnapshot:
-    pod = make_pod(phase="Pending", conditions=[{"type": "Initialized"}])
+    pod = make_pod(phase="Pending", conditions=[{"type": "Initialized", "status": "True"}])
     unknown = {"type": "Ready", "status": "Unknown"}
     node = {"metadata": {"name": "worker-1"}, "status": {"conditions": [unknown]}}
     return _task(Pod=[pod], Node=[node])

@@ -19,6 +19,7 @@ from kubectl_sky.observe.verdict import judge
 from kubectl_sky.words import names
 from tests.builders import condition, make_job, make_pod, make_service, make_silent, terminated
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
+from tests.reading import read_jobs, read_metadata, read_pods
 
 _EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
 BACKENDS = st.sampled_from(  # with the limit of failures
@@ -229,7 +230,7 @@ def test_status_pod_deleted_after_failure_keeps_reason(grace_ends: str, note: st
     pod = make_pod(0, "Failed", terminated(3, at="2026-01-01T00:05:00Z"))
     times = {"deletionTimestamp": f"2026-01-01T{grace_ends}Z", "deletionGracePeriodSeconds": 30}
     pod["metadata"] |= times
-    (task,) = status.tasks([make_job(end="Failed")], [pod])
+    (task,) = status.tasks(read_jobs([make_job(end="Failed")]), read_pods([pod]))
     assert task.note == note
 
 
@@ -245,7 +246,7 @@ def incomplete(*services: dict[str, object], **spec: object) -> TaskStatus:
     jobs = [make_job(rank, 20) for rank in range(18)]
     for job in jobs:
         job["spec"] |= spec
-    owned = ownership.explain(ownership.decide(jobs, []), services)
+    owned = ownership.explain(ownership.decide(read_jobs(jobs), []), read_metadata(services))
     (task,) = status.fold(owned)
     return task
 
@@ -277,7 +278,9 @@ def test_status_expired_jobs_count_as_completed() -> None:
     jobs = [make_job(rank, 3, "Complete") for rank in range(2)]
     for job in jobs:
         job["spec"] = {"ttlSecondsAfterFinished": 60}
-    owned = ownership.explain(ownership.decide(jobs, []), [make_service(*jobs)])
+    owned = ownership.explain(
+        ownership.decide(read_jobs(jobs), []), read_metadata([make_service(*jobs)])
+    )
     (task,) = status.fold(owned)
     assert (task.state, tasks.nodes(task), task.note) == (State.COMPLETED, "3/3", "")
     assert [task.count(state) for state in (State.COMPLETED, State.RUNNING)] == [3, 0]
@@ -285,10 +288,12 @@ def test_status_expired_jobs_count_as_completed() -> None:
 
 def test_status_job_created_meanwhile_is_not_missing() -> None:
     jobs = [make_job(rank, 2) for rank in range(2)]
-    decided = ownership.explain(ownership.decide(jobs[:1], []), [make_service(jobs[0])])
-    (task,) = status.fold(ownership.confirm(decided, jobs))
+    decided = ownership.explain(
+        ownership.decide(read_jobs(jobs[:1]), []), read_metadata([make_service(jobs[0])])
+    )
+    (task,) = status.fold(ownership.confirm(decided, read_metadata(jobs)))
     assert (task.state, task.missing) == (State.PENDING, Missing.UNKNOWN)
-    (task,) = status.fold(ownership.confirm(decided, jobs[:1]))
+    (task,) = status.fold(ownership.confirm(decided, read_metadata(jobs[:1])))
     assert (task.state, task.missing) == (State.FAILED, Missing.DELETED)
 
 
@@ -300,8 +305,8 @@ def test_missing_job_with_autostop_is_deleted_before_expiry(minutes: int, missin
     for job in jobs:
         job["spec"]["ttlSecondsAfterFinished"] = 600
     created = datetime.fromisoformat(jobs[0]["metadata"]["creationTimestamp"])
-    owned = ownership.decide(jobs[:1], [])
+    owned = ownership.decide(read_jobs(jobs[:1]), [])
     now = created + timedelta(minutes=minutes)
-    (task,) = status.fold(ownership.explain(owned, [make_service(*jobs)], now))
+    (task,) = status.fold(ownership.explain(owned, read_metadata([make_service(*jobs)]), now))
     assert task.missing is missing
     assert (task.state is State.FAILED) == (missing is Missing.DELETED)

@@ -8,6 +8,7 @@ from kubectl_sky.observe.findings import find_cause
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from tests.builders import ID, make_job, make_pod
+from tests.reading import read_objects
 
 IMAGE = "registry.example.com/team/train:2"
 PULL = f'failed to pull and unpack image "{IMAGE}": '
@@ -488,7 +489,7 @@ def make_snapshot() -> TaskSnapshot:
     pod = make_pod(0, "Pending")
     containers = [{"name": "main", "image": IMAGE}]
     pod |= {"spec": pod.get("spec", {}) | {"containers": containers, "nodeName": "gpu-7"}}
-    return TaskSnapshot(ID, "default", {"Job": (make_job(0),), "Pod": (pod,)})
+    return TaskSnapshot(ID, "default", read_objects({"Job": (make_job(0),), "Pod": (pod,)}))
 
 
 def check(source: SignalSource, reason: str, text: Text) -> None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_sky.observe import status
-from kubectl_sky.observe.capacity import ALL_PODS
-from kubectl_sky.observe.signals import TaskSnapshot
+from kubectl_sky.observe.signals import ALL_PODS, TaskSnapshot
 from kubectl_sky.observe.verdict import Diagnosis, judge
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads import registry
@@ -18,6 +17,7 @@ from kubectl_sky.workloads.workload import LATE
 from tests.observe.test_agreement import BACKENDS, happened
 from tests.observe.test_doctor import SNAPSHOTS, load
 from tests.observe.world import EVENTS, World
+from tests.reading import read_jobs, read_pods
 
 _OWN = (kinds.POD.kind, *(kind.kind for kind in registry.KINDS))
 _NEAR = (
@@ -55,7 +55,7 @@ def failure(verdict: Diagnosis) -> tuple[str, str] | None:
 def check(seen: TaskSnapshot) -> None:
     verdicts = []
     for part in cut(seen):
-        (task,) = status.tasks(part.workloads, part.of(kinds.POD.kind))
+        (task,) = status.tasks(read_jobs(part.workloads), read_pods(part.of(kinds.POD)))
         verdicts.append(judge(task, part))
 
     for shallow, deep in pairwise(verdicts):

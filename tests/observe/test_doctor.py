@@ -6,19 +6,22 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_sky.observe import status
-from kubectl_sky.observe.capacity import ALL_PODS, find_room
+from kubectl_sky.observe.capacity import find_room
 from kubectl_sky.observe.findings import Rule, Stage, diagnose
 from kubectl_sky.observe.rules import RULES
-from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
+from kubectl_sky.observe.signals import ALL_PODS, SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import StageResult, judge
 from kubectl_sky.plan.accelerators import NVIDIA, models
-from kubectl_sky.plan.devices import Device
+from kubectl_sky.plan.devices import Device, with_devices
+from kubectl_sky.words import kinds
+from kubectl_sky.words.core_objects import Node
 from tests.builders import (
     CREATED,
     ID,
@@ -32,6 +35,7 @@ from tests.builders import (
 from tests.observe.said import SAID, Said, make_snapshot
 from tests.observe.test_cluster_messages import TEXTS
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
+from tests.reading import edit_pods, read_list, read_objects, read_spec
 
 Json = dict[str, Any]
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -40,7 +44,10 @@ _NOISE = ("managedFields", "images", "nodeInfo", "volumesAttached", "volumesInUs
 
 def dump(seen: TaskSnapshot, namespace: str) -> str:
     """Serialize a snapshot without unused fields and names of the cluster."""
-    lists = {kind: [_plain(item) for item in items] for kind, items in seen.objects.items()}
+    lists = {
+        kind: [_plain(msgspec.to_builtins(item)) for item in items]
+        for kind, items in seen.objects.items()
+    }
     value = {"objects": {k: v for k, v in lists.items() if v}, "logs": dict(seen.logs)}
     return json.dumps(value, indent=1, sort_keys=True).replace(namespace, "default") + "\n"
 
@@ -55,13 +62,13 @@ def load(name: str) -> TaskSnapshot:
     read = json.loads((SNAPSHOTS / f"{name}.json").read_text())
     objects = {kind: tuple(items) for kind, items in read["objects"].items()}
     logs = {int(rank): tuple(lines) for rank, lines in read["logs"].items()}
-    return TaskSnapshot("trouble1", "default", objects, logs)
+    return TaskSnapshot("trouble1", "default", read_objects(objects), logs)
 
 
 @pytest.mark.parametrize("trouble", (*TROUBLES, *REFUSALS), ids=lambda trouble: trouble.name)
 def test_doctor_recorded_snapshot_has_expected_finding(trouble: Trouble | Refusal) -> None:
     seen = load(trouble.name)
-    (task,) = status.tasks(seen.workloads, seen.of("Pod"))
+    (task,) = status.tasks(seen.workloads, seen.of(kinds.POD))
     verdict = judge(task, seen)
     first = verdict.findings[0]
     assert (first.rule, trouble.says in first.what) == (trouble.rule, True), verdict.findings
@@ -92,7 +99,9 @@ def test_doctor_message_has_expected_finding(said: Said) -> None:
 def test_doctor_groups_nodes_by_finding() -> None:
     pods = [make_pod(rank, "Failed", terminated(1 + rank // 2)) for rank in range(4)]
     jobs = [make_job(rank, 4, "Failed") for rank in range(4)]
-    found = diagnose(TaskSnapshot(ID, "default", {"Job": tuple(jobs), "Pod": tuple(pods)}), RULES)
+    found = diagnose(
+        TaskSnapshot(ID, "default", read_objects({"Job": tuple(jobs), "Pod": tuple(pods)})), RULES
+    )
     assert [finding.ranks for finding in found] == [(0, 1), (2, 3)]
 
 
@@ -107,7 +116,9 @@ def test_doctor_failure_names_the_last_error_or_the_last_lines(
     log: tuple[str, ...], says: str
 ) -> None:
     pod = make_pod(phase="Failed", state=terminated(9))
-    snapshot = TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}, {0: log})
+    snapshot = TaskSnapshot(
+        ID, "default", read_objects({"Job": (make_job(),), "Pod": (pod,)}), {0: log}
+    )
     assert [finding.what for finding in diagnose(snapshot, RULES)] == [says]
 
 
@@ -115,7 +126,7 @@ def test_doctor_unknown_failure_is_reported_beside_known() -> None:
     waiting = {"waiting": {"reason": "InvalidImageName", "message": 'name "X:": bad'}}
     pods = (make_pod(0, "Failed", terminated(9)), make_pod(1, "Pending", waiting))
     jobs = (make_job(0, 2), make_job(1, 2))
-    found = diagnose(TaskSnapshot(ID, "default", {"Job": jobs, "Pod": pods}), RULES)
+    found = diagnose(TaskSnapshot(ID, "default", read_objects({"Job": jobs, "Pod": pods})), RULES)
     assert {finding.rule for finding in found} == {"image-name", "failed"}
 
 
@@ -141,9 +152,10 @@ def make_pending(message: str, spec: Json, *claims: Json) -> TaskSnapshot:
     pod = make_pod(0, "Pending", conditions=[said]) | {"spec": spec}
     node = {"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "4"}}}
     devices = [Device(("d", "p", f"gpu-{n}"), "a", "nvidia.com/gpu", "H100") for n in range(4)]
-    node |= {"devices": devices}
-    kinds = {"Job": (make_job(),), "Pod": (pod,), "Node": (node,), "ResourceClaim": claims}
-    return TaskSnapshot(ID, "default", kinds)
+    nodes = with_devices(read_list(Node, [node]), devices)
+    items: dict[str, Any] = {"Job": [make_job()], "Pod": [pod], "Node": nodes}
+    items["ResourceClaim"] = claims
+    return TaskSnapshot(ID, "default", read_objects(items))
 
 
 def test_doctor_devices_that_cannot_be_allocated_are_counted() -> None:
@@ -203,7 +215,7 @@ def make_gang(cpu: str, *cluster_nodes: str) -> TaskSnapshot:
     group = make_pod_group("Inqueue", "2/2 tasks in gang unschedulable: pod group is not ready")
     nodes = make_cluster_nodes(*cluster_nodes)
     objects = {"Job": tuple(jobs), "Pod": tuple(pods), "PodGroup": (group,), "Node": nodes}
-    return TaskSnapshot(ID, "default", objects)
+    return TaskSnapshot(ID, "default", read_objects(objects))
 
 
 def make_cluster_nodes(*cpus: str) -> tuple[Json, ...]:
@@ -238,7 +250,7 @@ def test_doctor_gang_that_does_not_fit_says_how_many_do(
     cluster_nodes: tuple[str, ...], running: tuple[Json, ...] | None, what: str
 ) -> None:
     gang = make_gang("1500m", *cluster_nodes)
-    pods = {} if running is None else {ALL_PODS: running}
+    pods = {} if running is None else read_objects({ALL_PODS: running})
     (finding,) = diagnose(replace(gang, objects={**gang.objects, **pods}), RULES)
     assert (finding.rule, finding.ranks) == ("gang-waits", (0, 1))
     assert finding.what == SIZE + what
@@ -267,10 +279,10 @@ def make_native_gang(
     }
 
     gang = make_gang("1500m", "2", "2", "2")
-    gang.pods[0]["status"]["phase"] = phase
-    objects = {**gang.objects, "podgroups.scheduling.k8s.io": (group,), ALL_PODS: (OTHER,)}
-    del objects["PodGroup"]
-    return replace(gang, objects=objects)
+    first, *others = gang.of(kinds.POD)
+    pods = (replace(first, status=replace(first.status, phase=phase)), *others)
+    more = read_objects({kinds.GANG.resource: (group,), ALL_PODS: (OTHER,), "PodGroup": ()})
+    return replace(gang, objects={**gang.objects, **more, "Pod": pods})
 
 
 @pytest.mark.parametrize(
@@ -290,25 +302,25 @@ def test_doctor_native_gang_says_how_many_fit_in_topology(gang: TaskSnapshot, wh
 def test_doctor_native_gang_with_scheduling_gates_names_them() -> None:
     gang = make_native_gang()
     message = "Scheduling is blocked due to non-empty scheduling gates"
-    for pod in gang.of("Pod"):
-        pod["status"]["conditions"][0].update(reason="SchedulingGated", message=message)
+    gated = {"reason": "SchedulingGated", "message": message}
+    gang = edit_pods(gang, lambda pod: pod["status"]["conditions"][0].update(gated))
     assert [finding.rule for finding in diagnose(gang, RULES)] == ["gated"]
 
 
 def test_doctor_gang_without_requests_counts_pods() -> None:
     gang = make_native_gang()
-    pods = tuple({**pod, "spec": {"containers": [{}]}} for pod in gang.of("Pod"))
+    gang = edit_pods(gang, lambda pod: pod.update(spec={"containers": [{}]}))
     status = {"allocatable": {"pods": "1"}}
     node = {"metadata": {"name": "n1"}, "status": status}
-    objects = {**gang.objects, "Pod": pods, "Node": (node,), ALL_PODS: ()}
-    (finding,) = diagnose(replace(gang, objects=objects), RULES)
+    more = read_objects({"Node": (node,), ALL_PODS: ()})
+    (finding,) = diagnose(replace(gang, objects={**gang.objects, **more}), RULES)
     assert finding.what == "2 nodes start together; 1 fits now: n1 has 1 pods free"
 
 
 @pytest.mark.parametrize("gang", [make_native_gang(members=3), make_native_gang(phase="Succeeded")])
 def test_doctor_native_gang_without_all_pods_says_how_many_exist(gang: TaskSnapshot) -> None:
     finding = next(item for item in diagnose(gang, RULES) if item.rule == "gang-incomplete")
-    exist = 2 if gang.pods[0]["status"]["phase"] == "Pending" else 1
+    exist = 2 if gang.pods[0].status.phase == "Pending" else 1
     assert f"nodes start together, and only {exist} of their pods exist" in finding.what
 
 
@@ -325,7 +337,7 @@ def test_capacity_required_node_affinity_limits_cluster_nodes(rule: Json, hosts:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
     spec = {"containers": [], "affinity": {"nodeAffinity": affinity}}
-    rooms = find_room({"spec": spec}, make_cluster_nodes("1", "1", "1"), ())
+    rooms = find_room(read_spec(spec), read_list(Node, make_cluster_nodes("1", "1", "1")), ())
     assert [room.host for room in rooms] == hosts
 
 
@@ -346,7 +358,7 @@ def test_doctor_pending_gang_blames_only_queue_with_limit(
     gang = make_gang("1500m", "2")
     group = make_pod_group(phase, "queue resource quota insufficient: insufficient cpu")
     queues = () if spec is None else ({"metadata": {"name": "gold"}, "spec": spec},)
-    objects = {**gang.objects, "PodGroup": (group,), "Queue": queues}
+    objects = {**gang.objects, **read_objects({"PodGroup": (group,), "Queue": queues})}
     findings = diagnose(replace(gang, objects=objects), RULES)
     assert [finding.rule for finding in findings] == [rule]
 
@@ -356,12 +368,14 @@ UNMATCHED = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity
 
 def test_doctor_selector_without_match_suggests_command() -> None:
     seen = make_snapshot(Said("labels", UNMATCHED, ""))
-    seen.pods[0]["spec"]["nodeSelector"] = {"disk": "x"}
+    seen = edit_pods(seen, lambda pod: pod["spec"].update(nodeSelector={"disk": "x"}))
     nodes: tuple[Json, ...] = (
         {"metadata": {"name": "a", "labels": {"disk": "y"}}},
         {"metadata": {"name": "b"}},
     )
-    (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
+    (finding,) = diagnose(
+        replace(seen, objects={**seen.objects, **read_objects({"Node": nodes})}), RULES
+    )
     assert (finding.rule, "kubectl get nodes --show-labels" in finding.then) == ("labels", True)
     assert finding.what.endswith(": disk in (x); cluster nodes have disk=y")
     assert finding.evidence == UNMATCHED.removeprefix("0/3 nodes are available: 3 ").rstrip(".")
@@ -382,21 +396,20 @@ def test_doctor_gpu_without_cluster_node_names_the_existing_gpus(
     name: str, product: str, what: str
 ) -> None:
     seen = make_snapshot(Said("labels", UNMATCHED, ""))
-    seen.pods[0]["spec"]["affinity"] = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": rule.key, "values": rule.values}]}
-                    for (rule,) in NVIDIA.terms(models(name))
-                ]
-            }
-        }
-    }
+    terms = [
+        {"matchExpressions": [{"key": rule.key, "operator": "In", "values": rule.values}]}
+        for (rule,) in NVIDIA.terms(models(name))
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    affinity = {"nodeAffinity": required}
+    seen = edit_pods(seen, lambda pod: pod["spec"].update(affinity=affinity))
     labels = {"nvidia.com/gpu.product": product}
     sizes = {"nvidia.com/gpu": "4"}
     node: Json = {"metadata": {"name": "a", "labels": labels}, "status": {"allocatable": sizes}}
     nodes: tuple[Json, ...] = node, node, {"metadata": {"name": "b"}}
-    (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
+    (finding,) = diagnose(
+        replace(seen, objects={**seen.objects, **read_objects({"Node": nodes})}), RULES
+    )
     assert (finding.rule, "kubectl sky gpus" in finding.then) == ("labels", True)
     assert finding.what == what
 
@@ -405,9 +418,12 @@ def test_doctor_gpu_without_cluster_node_names_the_existing_gpus(
     assert finding.what.endswith(f" do not have the GPU that the task requires: {name}")
 
     requests = {"requests": {"nvidia.com/gpu": "1"}}
-    seen.pods[0]["spec"]["containers"] = [{"name": "main", "resources": requests}]
+    containers = [{"name": "main", "resources": requests}]
+    seen = edit_pods(seen, lambda pod: pod["spec"].update(containers=containers))
     other: Json = {"metadata": {"name": "b"}, "status": {"allocatable": {"cpu": "4"}}}
-    (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": (other,)}), RULES)
+    (finding,) = diagnose(
+        replace(seen, objects={**seen.objects, **read_objects({"Node": (other,)})}), RULES
+    )
     assert finding.what == f"{what.partition(';')[0]}; there are no GPUs"
 
 
@@ -423,13 +439,14 @@ def test_doctor_lists_taints_that_the_task_does_not_tolerate(
 ) -> None:
     (said,) = (said for said in SAID if said.rule == "tainted")
     seen = make_snapshot(said)
-    seen.pods[0]["spec"]["tolerations"] = tolerations
+    seen = edit_pods(seen, lambda pod: pod["spec"].update(tolerations=tolerations))
     taints = [
         {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
         {"key": "slow", "effect": "NoExecute"},
         {"key": "busy", "effect": "PreferNoSchedule"},
     ]
-    objects = {**seen.objects, "Node": ({"metadata": {"name": "a"}, "spec": {"taints": taints}},)}
+    node = {"metadata": {"name": "a"}, "spec": {"taints": taints}}
+    objects = {**seen.objects, **read_objects({"Node": (node,)})}
     found = {item.rule: item for item in diagnose(replace(seen, objects=objects), RULES)}
     assert found["tainted"].what.endswith(f"does not tolerate: {shown}")
 
@@ -448,7 +465,9 @@ def test_doctor_pvc_being_deleted_says_what_it_waits_for() -> None:
 def test_doctor_idle_scheduler_has_advice(scheduler: str, advice: str) -> None:
     pod = make_pod(phase="Pending")
     pod["spec"] = {"schedulerName": scheduler}
-    (finding,) = diagnose(TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}), RULES)
+    (finding,) = diagnose(
+        TaskSnapshot(ID, "default", read_objects({"Job": (make_job(),), "Pod": (pod,)})), RULES
+    )
     assert finding.rule == "no-scheduler" and finding.then.startswith(advice)
 
 
@@ -457,8 +476,9 @@ def test_doctor_event_of_other_pod_or_without_warning_is_ignored(change: Json) -
     (said,) = (said for said in SAID if said.rule == "sandbox-failed")
     seen = make_snapshot(said)
     assert diagnose(seen, RULES)
-    events = tuple({**event, **change} for event in seen.of("Event"))
-    assert diagnose(replace(seen, objects={**seen.objects, "Event": events}), RULES) == []
+    events = [{**msgspec.to_builtins(event), **change} for event in seen.of(kinds.EVENT)]
+    objects = {**seen.objects, **read_objects({"Event": events})}
+    assert diagnose(replace(seen, objects=objects), RULES) == []
 
 
 @pytest.mark.parametrize(("name", "about"), [("main", ""), ("side", "container side ")])
@@ -467,7 +487,9 @@ def test_doctor_missing_program_names_other_container(name: str, about: str) -> 
     state["terminated"]["message"] = 'exec: "python9": not found'
     pod = make_pod(phase="Failed", containerStatuses=[])
     pod["status"]["containerStatuses"] = [{"name": name, "state": state}]
-    (finding,) = diagnose(TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}), RULES)
+    (finding,) = diagnose(
+        TaskSnapshot(ID, "default", read_objects({"Job": (make_job(),), "Pod": (pod,)})), RULES
+    )
     assert finding.what == f'{about}cannot start: "python9" not found in the image'
 
 
@@ -479,7 +501,9 @@ def make_oversized(
     sizes = {"cpu": cpu, "memory": "900Gi", "nvidia.com/gpu": gpu}
     pod["spec"] = {"containers": [{"resources": {"requests": sizes}}]}
     nodes = tuple({"metadata": {}, "status": {"allocatable": item}} for item in cluster_nodes)
-    return TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,), "Node": nodes})
+    return TaskSnapshot(
+        ID, "default", read_objects({"Job": (make_job(),), "Pod": (pod,), "Node": nodes})
+    )
 
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -531,8 +555,9 @@ def test_doctor_gpu_labels_are_folded() -> None:
         for key, values in (("a", [f"A100-{n}" for n in range(8)]), ("b", ["x", "y"] * 8))
     ]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    seen.pods[0]["spec"]["affinity"] = {"nodeAffinity": required}
-    (task,) = status.tasks(seen.workloads, seen.of("Pod"))
+    affinity = {"nodeAffinity": required}
+    seen = edit_pods(seen, lambda pod: pod["spec"].update(affinity=affinity))
+    (task,) = status.tasks(seen.workloads, seen.of(kinds.POD))
     verdict = judge(task, seen)
     first, second = verdict.findings
     assert verdict.summary == "1/1 cluster nodes do not have the GPU that the task requires"
@@ -552,7 +577,7 @@ def test_doctor_pod_without_conditions_has_no_scheduler_unless_new_or_bound(
     pod["spec"] = {"nodeName": host, "containers": []}
     objects = {"Job": (make_job(),), "Pod": (pod,)}
     now = datetime.fromisoformat(CREATED) + timedelta(seconds=seconds)
-    found = diagnose(TaskSnapshot(ID, "default", objects, now=now), RULES)
+    found = diagnose(TaskSnapshot(ID, "default", read_objects(objects), now=now), RULES)
     assert [finding.rule for finding in found] == rules
 
 
@@ -573,7 +598,9 @@ def make_event(kind: str, name: str, reason: str, message: str = "") -> Json:
 def test_doctor_pod_that_is_gone_is_explained_by_its_events(reasons: list[str], rule: str) -> None:
     events = tuple(make_event("Pod", f"train-{ID}-node-0-abcde", reason) for reason in reasons)
     jobs = (make_job(end="Failed"),)
-    (finding,) = diagnose(TaskSnapshot(ID, "default", {"Job": jobs, "Event": events}), RULES)
+    (finding,) = diagnose(
+        TaskSnapshot(ID, "default", read_objects({"Job": jobs, "Event": events})), RULES
+    )
     assert (finding.rule, finding.ranks) == (rule, (0,))
 
 
@@ -585,7 +612,7 @@ def test_doctor_pods_of_indexed_job_that_are_gone_are_explained_by_their_events(
         *(make_event("Pod", pod, "Killing", "Stopping container main") for pod in pods),
         make_event("Job", f"train-{ID}", "SuccessfulDelete", f"Deleted pod: {pods[0]}"),
     )
-    seen = TaskSnapshot(ID, "default", {"Job": (whole,), "Event": events})
+    seen = TaskSnapshot(ID, "default", read_objects({"Job": (whole,), "Event": events}))
     (task,) = status.tasks(seen.workloads, ())
     verdict = judge(task, seen)
     assert [(finding.rule, finding.ranks) for finding in verdict.findings] == [

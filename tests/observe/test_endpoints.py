@@ -6,13 +6,15 @@ import pytest
 
 from kubectl_sky.observe import status
 from kubectl_sky.observe.endpoints import Ports, combine
-from tests.builders import make_job, make_pod
+from kubectl_sky.words.core_objects import Node, Service
+from tests.builders import CREATED, make_job, make_pod
+from tests.reading import read_as, read_jobs, read_list, read_pods
 
 Json = dict[str, Any]
 PORTS = [{"port": 80, "nodePort": 30080}, {"port": 443, "nodePort": 30443}]
 READY = [{"type": "Ready", "status": "True"}]
 POD = make_pod(0, "Running", {"running": {}}, conditions=READY, hostIP="10.0.0.9")
-(TASK,) = status.tasks([make_job()], [POD])
+(TASK,) = status.tasks(read_jobs([make_job()]), read_pods([POD]))
 
 
 def make_service(kind: str = "ClusterIP", address: str = "10.96.0.7", **balancer: str) -> Json:
@@ -29,7 +31,7 @@ def make_machine(name: str, **addresses: str) -> Json:
 
 
 def exposed_by(service: Json, *machines: Json, pods: tuple[Json, ...] = (POD,)) -> Ports:
-    return combine(TASK, service, pods, machines)
+    return combine(TASK, read_as(Service, service), read_pods(pods), read_list(Node, machines))
 
 
 def outside(found: Ports) -> list[str]:
@@ -70,7 +72,7 @@ def test_endpoints_load_balancer_is_pending_until_it_has_address(balancer: dict[
 
 @pytest.mark.parametrize("change", ["none", "not ready", "going"])
 def test_endpoints_without_ready_pod_are_not_ready(change: str) -> None:
-    going = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "x"}}
+    going = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": CREATED}}
     pods = {"none": (), "not ready": (make_pod(),), "going": (going,)}[change]
     found = exposed_by(make_service(), pods=pods)
     assert found.ready is False

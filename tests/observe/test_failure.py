@@ -8,6 +8,7 @@ from kubectl_sky.observe.failure import cause, describe, missing_command_advice,
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.status import TaskStatus, tasks
 from tests.builders import Json, make_job, make_pod, terminated
+from tests.reading import read_job, read_jobs, read_pod, read_pods
 
 PIP = (
     "kubectl-sky: setup begins",
@@ -21,7 +22,9 @@ NOTICE = "[notice] A new release of pip is available: 23.2 -> 26.0"
 
 
 def make_failed(end: Json, **status: str) -> TaskStatus:
-    (task,) = tasks([make_job(end="Failed")], [make_pod(0, "Failed", end, **status)])
+    (task,) = tasks(
+        [read_job(make_job(end="Failed"))], [read_pod(make_pod(0, "Failed", end, **status))]
+    )
     return task
 
 
@@ -108,7 +111,7 @@ def test_describe_evicted_pod_has_message_of_the_kubelet_once() -> None:
 
 
 def test_describe_deleted_pod_has_recorded_lines() -> None:
-    (task,) = tasks([make_job(end="Failed")], [])
+    (task,) = tasks([read_job(make_job(end="Failed"))], [])
     text = describe(task, make_record(task, "why", pod="train-0-x"))
     assert text == "node-0: exit code 1; last lines of its deleted pod train-0-x:\n  why"
     assert describe(task, make_record(task, "why", pod="train-0-x"), "why") == "node-0: exit code 1"
@@ -119,7 +122,7 @@ def test_first_failure_of_same_second_is_node_that_was_not_stopped() -> None:
     jobs = [make_job(rank, 2, "Failed") for rank in range(2)]
     jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"
     pods = [make_pod(rank, "Failed", terminated(127)) for rank in range(2)]
-    (task,) = tasks(jobs, pods)
+    (task,) = tasks(read_jobs(jobs), read_pods(pods))
     assert describe(task, None) == "node-1: exit code 127 (command not found)"
 
 
@@ -165,4 +168,6 @@ IMAGE = "install it in setup, or use an image that has it"
     ],
 )
 def test_missing_command_advice_fits_last_line(line: str, advice: str) -> None:
-    assert missing_command_advice({}, ["a", line, "/usr/bin/env: use -[v]S"]).startswith(advice)
+    assert missing_command_advice(read_pod({}), ["a", line, "/usr/bin/env: use -[v]S"]).startswith(
+        advice
+    )

@@ -18,6 +18,7 @@ from tests.builders import (
     make_pod,
     make_whole,
 )
+from tests.reading import read_job, read_jobs, read_metadata, read_pod, read_pods
 
 RUNNING: Json = {"running": {}}
 
@@ -40,16 +41,16 @@ def make_other_pod(**metadata: Any) -> Json:
 def test_pod_without_controller_of_task_does_not_count(owners: list[Json]) -> None:
     job = make_job()
     other = make_other_pod(ownerReferences=owners)
-    (task,) = tasks([job], [make_pod(state=RUNNING), other])
+    (task,) = tasks([read_job(job)], [read_pod(make_pod(state=RUNNING)), read_pod(other)])
     assert task.nodes[0].pod == f"train-{ID}-node-0-x"
-    assert tasks([job], [other])[0].nodes[0].pod == ""
+    assert tasks([read_job(job)], [read_pod(other)])[0].nodes[0].pod == ""
 
 
 def test_pod_with_wrong_rank_label_belongs_to_its_job() -> None:
     jobs = [make_job(0, 2), make_job(1, 2)]
     pod = make_pod(1, "Running", RUNNING)
     pod["metadata"]["labels"]["node-idx"] = "0"
-    nodes = tasks(jobs, [pod])[0].nodes
+    nodes = tasks(read_jobs(jobs), [read_pod(pod)])[0].nodes
     assert [node.pod for node in nodes] == ["", pod["metadata"]["name"]]
 
 
@@ -66,12 +67,14 @@ def test_pod_of_jobset_is_matched_through_its_job() -> None:
         }
     }
     label = "jobset.sigs.k8s.io/jobset-name"
-    assert ownership.jobs_between([whole], [pod]) == {label: [f"train-{ID}"]}
+    assert ownership.jobs_between([read_job(whole)], [read_pod(pod)]) == {label: [f"train-{ID}"]}
 
-    owned = ownership.decide([whole], [pod], [between])
+    owned = ownership.decide(read_jobs([whole]), read_pods([pod]), read_metadata([between]))
     assert fold(owned)[0].nodes[1].state is State.RUNNING
-    assert ownership.decide([whole], [pod])[0].all_pods == []
-    assert ownership.jobs_between([make_whole(2)], [pod]) == {}, "no request for plain Jobs"
+    assert ownership.decide(read_jobs([whole]), read_pods([pod]))[0].all_pods == []
+    assert ownership.jobs_between([read_job(make_whole(2))], [read_pod(pod)]) == {}, (
+        "no request for plain Jobs"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,7 @@ def test_invalid_rank_labels_do_not_break_list(labels: Json) -> None:
     job = make_job()
     job["metadata"]["labels"] |= labels
     job["metadata"]["annotations"]["kubectl-sky/num-nodes"] = "9" * 5000
-    (task,) = tasks([job], [make_pod()])
+    (task,) = tasks([read_job(job)], [read_pod(make_pod())])
     assert task.num_nodes <= bounded.NODES + 1
 
 

@@ -12,6 +12,7 @@ from kubectl_sky.observe.status import tasks
 from kubectl_sky.plan.pipeline import PipelineMember
 from kubectl_sky.words import names
 from tests.builders import make_job, make_pod
+from tests.reading import read_job, read_jobs, read_pod
 
 Json = dict[str, Any]
 
@@ -27,7 +28,7 @@ def stage(number: int, end: str = "", held: bool = False, **place: Any) -> Json:
 
 
 def fold(*jobs: Json) -> PipelineStatus:
-    (found,) = pipelines(tasks(jobs, []))
+    (found,) = pipelines(tasks(read_jobs(jobs), []))
     return found
 
 
@@ -90,7 +91,9 @@ def test_pipeline_repr_is_one_short_line() -> None:
 
 def test_grouped_tasks_of_pipeline_are_together() -> None:
     alone = make_job(task_id="alone001")
-    folded = tasks([stage(2), alone, stage(1)], [make_pod()])
+    folded = tasks(
+        [read_job(stage(2)), read_job(alone), read_job(stage(1))], [read_pod(make_pod())]
+    )
     found = grouped(folded)
     assert {type(each).__name__ for each in found} == {"TaskStatus", "PipelineStatus"}
     assert sorted(each.id for each in found) == ["alone001", "bcdf2345"]

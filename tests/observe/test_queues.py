@@ -8,7 +8,9 @@ import pytest
 from kubectl_sky.observe import queues
 from kubectl_sky.observe.queues import Share, waiting_group
 from kubectl_sky.words.documents import as_json
+from kubectl_sky.words.scheduled_objects import KueueQueue, PodGroup, QueuedWorkload
 from tests.builders import condition, make_pod_group
+from tests.reading import read_as, read_list
 
 NOW = datetime(2026, 1, 1, 6, tzinfo=UTC)
 PENDING = condition("QuotaReserved", "Pending") | {"status": "False", "message": "no room"}
@@ -25,7 +27,7 @@ def make_workload(name: str, at: str = "10", priority: int = 0, **more: Any) -> 
 
 
 def owners(*workloads: dict[str, Any]) -> list[str]:
-    return [one.workload for one in queues.waiting(workloads)]
+    return [one.workload for one in queues.waiting(read_list(QueuedWorkload, workloads))]
 
 
 def test_queue_order_is_by_priority_then_age() -> None:
@@ -36,7 +38,12 @@ def test_queue_order_is_by_priority_then_age() -> None:
 
 
 def test_queue_position_has_text_and_json() -> None:
-    found = queues.waiting([make_workload("a"), make_workload("b", "11")])
+    found = queues.waiting(
+        [
+            read_as(QueuedWorkload, make_workload("a")),
+            read_as(QueuedWorkload, make_workload("b", "11")),
+        ]
+    )
     place = queues.of_object(found, "Job", "b")
     assert str(place) == "second of 2 in the queue gold: no room"
     assert queues.of_object(found, "AppWrapper", "b") is None
@@ -94,7 +101,13 @@ ALL: dict[str, Any] = {
 
 def test_queue_status_has_counts_and_shares() -> None:
     (found,) = queues.queues(
-        [LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")], NOW
+        [read_as(KueueQueue, LOCAL)],
+        {"all": read_as(KueueQueue, ALL)},
+        [
+            read_as(QueuedWorkload, make_workload("a")),
+            read_as(QueuedWorkload, make_workload("b", "11")),
+        ],
+        NOW,
     )
     assert (found.admitted, found.pending, found.pending_in_cluster_queue, found.stopped) == (
         1,
@@ -112,23 +125,25 @@ def test_queue_status_has_counts_and_shares() -> None:
 
 
 def test_queue_without_right_to_read_quota_has_unknown_share() -> None:
-    (found,) = queues.queues([LOCAL], {}, [], NOW)
+    (found,) = queues.queues([read_as(KueueQueue, LOCAL)], {}, [], NOW)
     assert found.resources == (queues.Share("plain", "cpu", "300m", None, None),)
     assert found.pending_in_cluster_queue is None
 
 
 def test_queue_inactive_reports_reason() -> None:
     shut = {"type": "Active", "status": "False", "message": "ClusterQueue is stopped"}
-    (found,) = queues.queues([LOCAL | {"status": {"conditions": [shut]}}], {}, [], NOW)
+    (found,) = queues.queues(
+        [read_as(KueueQueue, LOCAL | {"status": {"conditions": [shut]}})], {}, [], NOW
+    )
     assert found.stopped == "ClusterQueue is stopped"
-    (found,) = queues.queues([{"metadata": {"name": "new"}}], {}, [], NOW)
+    (found,) = queues.queues([read_as(KueueQueue, {"metadata": {"name": "new"}})], {}, [], NOW)
     assert (found.stopped, found.resources, found.admitted) == ("", (), 0)
 
 
-@pytest.mark.parametrize("workload", [{}, {"status": {}}, {"status": {"conditions": None}}])
+@pytest.mark.parametrize("workload", [{}, {"status": {}}, {"status": {"conditions": []}}])
 def test_queue_workload_without_fields_is_listed(workload: dict[str, Any]) -> None:
     bare = {"metadata": {"name": "x"}} | workload
-    (found,) = queues.waiting([bare])
+    (found,) = queues.waiting([read_as(QueuedWorkload, bare)])
     assert str(found) == "first of 1 in the queue "
     assert found.workload == "Workload/x"
 
@@ -182,17 +197,20 @@ _FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"
 def test_waiting_pod_group_has_reason_and_message(
     found: dict[str, Any], reason: str, text: str
 ) -> None:
-    said = waiting_group(found)
+    said = waiting_group(read_as(PodGroup, found))
     assert said and (said.reason, str(said)) == (reason, text)
 
 
 @pytest.mark.parametrize("phase", ["Running", "Completed", "SomethingNew"])
 def test_waiting_running_pod_group_is_none(phase: str) -> None:
-    assert waiting_group(make_pod_group(phase, "NotEnoughResources of before")) is None
+    assert (
+        waiting_group(read_as(PodGroup, make_pod_group(phase, "NotEnoughResources of before")))
+        is None
+    )
 
 
 def test_waiting_without_message_uses_reason_of_condition() -> None:
-    said = waiting_group(make_pod_group("Inqueue", ""))
+    said = waiting_group(read_as(PodGroup, make_pod_group("Inqueue", "")))
     assert said and str(said).endswith(": NotEnoughResources")
 
 
@@ -208,7 +226,12 @@ def make_queue(cpu: str = "3", workloads: Any = (), local: Any = None, **spec: A
     """A queue with a quota of 4 CPUs."""
     specs = {**ALL, "spec": {**ALL["spec"], **spec}}
     cluster_queue = specs | {"status": {"flavorsReservation": taken(cpu)}}
-    (queue,) = queues.queues([local or LOCAL], {"all": cluster_queue}, [*workloads], NOW)
+    (queue,) = queues.queues(
+        [read_as(KueueQueue, local or LOCAL)],
+        {"all": read_as(KueueQueue, cluster_queue)},
+        read_list(QueuedWorkload, workloads),
+        NOW,
+    )
     return queue
 
 
@@ -268,5 +291,5 @@ def test_queue_next_task_says_what_fits_now() -> None:
 def test_queue_workload_beyond_capacity_can_never_be_admitted() -> None:
     message = "insufficient quota for cpu in flavor plain, request > maximum capacity (4)"
     beyond = make_workload("a", status={"conditions": [PENDING | {"message": message}]})
-    (waiting,) = queues.waiting([beyond])
+    (waiting,) = queues.waiting([read_as(QueuedWorkload, beyond)])
     assert waiting.reason == f"can never be admitted: {message}"

@@ -9,6 +9,7 @@ from kubectl_sky.observe.reasons import DetailedStatus
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus, tasks
 from tests.builders import make_job, make_pod, terminated
+from tests.reading import read_job, read_jobs, read_pod, read_pods
 
 
 def make_task(name: str, at: str, end: str = "", nodes: int = 1) -> TaskStatus:
@@ -16,7 +17,7 @@ def make_task(name: str, at: str, end: str = "", nodes: int = 1) -> TaskStatus:
     for job in jobs:
         job["metadata"]["creationTimestamp"] = at
         job["metadata"]["annotations"]["kubectl-sky/name"] = name
-    (task,) = tasks(jobs, [])
+    (task,) = tasks(read_jobs(jobs), [])
     return task
 
 
@@ -77,22 +78,25 @@ def test_detailed_status_of_single_node_follows_pods() -> None:
         (make_job(end="Complete"), [], DetailedStatus.COMPLETED),
         (make_job(end="Failed"), [make_pod(state=terminated(1))], DetailedStatus.FAILED),
     ):
-        (task,) = tasks([job], pods)
+        (task,) = tasks([read_job(job)], read_pods(pods))
         assert task.detailed_status is status, (task.state, task.nodes)
         assert status in str(task.as_json())
 
 
 def test_detailed_status_of_two_nodes_is_setting_up_until_running() -> None:
     jobs = [make_job(0, 2), make_job(1, 2)]
-    (task,) = tasks(jobs, [make_pod(1, "Pending", WAITING)])
+    (task,) = tasks(read_jobs(jobs), [read_pod(make_pod(1, "Pending", WAITING))])
     assert task.detailed_status is DetailedStatus.SETTING_UP
-    (task,) = tasks(jobs, [make_pod(1, "Pending", WAITING), make_pod(0, state={"running": {}})])
+    (task,) = tasks(
+        read_jobs(jobs),
+        [read_pod(make_pod(1, "Pending", WAITING)), read_pod(make_pod(0, state={"running": {}}))],
+    )
     assert task.detailed_status is DetailedStatus.RUNNING
 
 
 def test_node_has_start_and_end_times() -> None:
     state = {"terminated": {"exitCode": 0, "startedAt": "2026-01-01T00:00:00Z"}}
     state["terminated"]["finishedAt"] = "2026-01-01T00:05:10Z"
-    (task,) = tasks([make_job()], [make_pod(state=state)])
+    (task,) = tasks([read_job(make_job())], [read_pod(make_pod(state=state))])
     assert task.nodes[0].started_at == "2026-01-01T00:00:00Z"
     assert task.nodes[0].ended_at == "2026-01-01T00:05:10Z"

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.cluster import shapes
-from kubectl_sky.cluster.encoding import Trimmed, decode
+from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.observe import pipelines
 from kubectl_sky.observe.nodes import State, read_detailed_status
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import stage
-from kubectl_sky.words import kinds, names
+from kubectl_sky.tasks.live import pack
+from kubectl_sky.words import names
+from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.workloads import registry
 from tests.builders import (
     ID,
@@ -24,6 +25,7 @@ from tests.builders import (
     make_whole,
     terminated,
 )
+from tests.reading import read_job, read_jobs, read_pod, read_pods
 
 RUN = {kind.kind for kind in registry.KINDS}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
@@ -32,16 +34,8 @@ RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
 Json = dict[str, Any]
 
 
-def listed(item: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of an object that a list reads."""
-    (kind,) = (kind for kind in (*registry.KINDS, kinds.POD) if kind.kind == item["kind"])
-    trimmed = decode(json.dumps(item).encode(), Trimmed(shapes.of(kind)))
-    return {**trimmed, "kind": item["kind"]}
-
-
 def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:
-    (task,) = tasks(jobs, pods)
-    assert tasks(map(listed, jobs), map(listed, pods)) == [task]
+    (task,) = tasks(read_jobs(jobs), read_pods(pods))
     return task
 
 
@@ -318,7 +312,10 @@ def test_tasks_are_sorted_newest_first() -> None:
     old = make_job()
     new = make_job(task_id="zzzz2345")
     new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
-    assert [task.id for task in tasks([old, new], [])] == ["zzzz2345", "bcdf2345"]
+    assert [task.id for task in tasks([read_job(old), read_job(new)], [])] == [
+        "zzzz2345",
+        "bcdf2345",
+    ]
 
 
 def test_task_with_missing_nodes_is_incomplete() -> None:
@@ -354,7 +351,7 @@ def test_task_json_has_documented_fields() -> None:
 def test_status_object_without_task_labels_is_ignored() -> None:
     job = make_job()
     job["metadata"] = make_metadata("x") | {"labels": {"skypilot-task": "true"}, "annotations": {}}
-    assert tasks([job], []) == []
+    assert tasks([read_job(job)], []) == []
     job["metadata"] = make_metadata("x", 0) | {"annotations": {}}
     assert fold([job], []).num_nodes == 1
 
@@ -399,7 +396,7 @@ def test_node_failed_init_container_gives_reason() -> None:
     ]
     waiting = {"waiting": {"reason": "PodInitializing"}}
     pod = make_pod(0, "Failed", waiting, initContainerStatuses=fetches)
-    (task,) = tasks([make_job(0, 1, "Failed")], [pod])
+    (task,) = tasks([read_job(make_job(0, 1, "Failed"))], [read_pod(pod)])
     node = task.nodes[0]
     assert (node.reason, node.exit_code) == ("Error", 1)
     assert node.message == "s3://b could not be copied: no such"
@@ -410,22 +407,22 @@ def test_node_killed_before_its_end_does_not_blame_sidecar() -> None:
     waiting = {"waiting": {"reason": "PodInitializing"}}
     pod = make_pod(0, "Failed", waiting, initContainerStatuses=ends)
     pod["spec"]["initContainers"] = [{"name": "bucket-0-sync", "restartPolicy": "Always"}]
-    (task,) = tasks([make_job(0, 1, "Failed")], [pod])
+    (task,) = tasks([read_job(make_job(0, 1, "Failed"))], [read_pod(pod)])
     assert task.nodes[0].exit_code is None
 
 
-def test_trimmed_objects_give_same_tasks_as_full_objects() -> None:
-    """Compare on recorded objects of all backends."""
+def test_packed_objects_give_same_tasks_as_read_objects() -> None:
+    """Compare on recorded objects of all backends what a long watch keeps as JSON."""
     folder = Path(__file__).parent / "snapshots"
-    sizes = []
     for file in folder.glob("*.json"):
         found = json.loads(file.read_text())["objects"]
-        pods = found.pop("Pod", [])
-        items = [item for kind, each in found.items() if kind in RUN for item in each]
-        assert tasks(map(listed, items), map(listed, pods)) == tasks(items, pods), file.name
-        sizes += [(len(str(listed(one))), len(str(one))) for one in items + pods]
-    small, large = map(sum, zip(*sizes, strict=True))
-    assert small < 0.6 * large
+        pods = read_pods(found.pop("Pod", []))
+        items = read_jobs(item for kind, each in found.items() if kind in RUN for item in each)
+        packed = [(pack(item).data, type(item)) for item in items]
+        packed_pods = [pack(pod).data for pod in pods]
+        unpacked = [decode(data, shape) for data, shape in packed]
+        again = tasks(unpacked, [decode(data, Pod) for data in packed_pods])
+        assert again == tasks(items, pods), file.name
 
 
 def with_retries(retries: int) -> Json:

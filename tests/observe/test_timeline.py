@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.observe import nodes, status, timeline
+from kubectl_sky.observe import status, timeline
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.timeline import NodeTimeline
 from kubectl_sky.words import age, names
 from kubectl_sky.words.documents import as_json
 from tests.builders import ID, make_job, make_pod
+from tests.reading import read_jobs, read_objects, read_pods
 
 Json = dict[str, Any]
 
@@ -45,8 +46,8 @@ def timeline_of(
     job = job or make_job()
     pods = (pod,) if pod else ()
     objects = {"Job": (job,), "Pod": pods, "Event": events, **kinds}
-    (task,) = status.tasks([job], pods)
-    snapshot = TaskSnapshot(ID, "default", objects, task=task)
+    (task,) = status.tasks(read_jobs([job]), read_pods(pods))
+    snapshot = TaskSnapshot(ID, "default", read_objects(objects), task=task)
     return timeline.task_timeline(snapshot, task).nodes[0]
 
 
@@ -141,8 +142,10 @@ def test_restarted_node_has_its_latest_attempt() -> None:
     first = make_pod(phase="Failed")
     second = pod_of()
     second["metadata"] |= {"name": "second", "uid": "uid-second", "creationTimestamp": at(0, 30)}
-    (task,) = status.tasks([job], [first, second])
-    snapshot = TaskSnapshot(ID, "default", {"Job": (job,), "Pod": (first, second)}, task=task)
+    (task,) = status.tasks(read_jobs([job]), read_pods([first, second]))
+    snapshot = TaskSnapshot(
+        ID, "default", read_objects({"Job": (job,), "Pod": (first, second)}), task=task
+    )
     node = timeline.task_timeline(snapshot, task).nodes[0]
     assert (node.restarts, shown(node)[0]) == (1, "scheduling 00:30-01:00")
 
@@ -162,7 +165,11 @@ def test_setup_is_what_the_completed_pod_tells_within_its_time(
 ) -> None:
     pod = pod_of()
     times = [age.parse(begun), age.parse(ended)]
-    end = nodes.container(pod)["state"]["terminated"]
+    (end,) = (
+        status["state"]["terminated"]
+        for status in pod["status"]["containerStatuses"]
+        if status["name"] == names.CONTAINER
+    )
     seconds = [f"{time.timestamp():.0f}" for time in times if time]
     end["message"] = f"setup {' '.join(seconds)}\n"
     assert shown(timeline_of(pod))[-len(expected) :] == expected

@@ -3,6 +3,7 @@
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import notes, stage
 from tests.builders import Json, condition, make_job, make_pod, terminated
+from tests.reading import read_job, read_jobs, read_pod, read_pods
 
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
 
@@ -17,7 +18,7 @@ def unscheduled(message: str = "no") -> Json:
 
 
 def make_waiting(*pods: Json, nodes: int = 1) -> TaskStatus:
-    (task,) = tasks([make_job(rank, nodes) for rank in range(nodes)], pods)
+    (task,) = tasks(read_jobs(make_job(rank, nodes) for rank in range(nodes)), read_pods(pods))
     return task
 
 
@@ -88,16 +89,18 @@ def test_stage_of_several_nodes_names_those_furthest_behind() -> None:
 def test_notes_failed_node_is_noted_while_remaining_run() -> None:
     failed = make_pod(0, "Failed", terminated(1))
     jobs = [make_job(0, 2, "Failed"), make_job(1, 2)]
-    (task,) = tasks(jobs, [failed, make_pod(1, state={"running": {}})])
+    (task,) = tasks(
+        read_jobs(jobs), [read_pod(failed), read_pod(make_pod(1, state={"running": {}}))]
+    )
     assert notes(task) == ["node-0 failed: exit code 1; the other nodes go on"]
     stopping = notes(task, stopping=True)
     assert stopping == ["node-0 failed: exit code 1; the other nodes are being stopped"]
-    (task,) = tasks([make_job(end="Failed")], [failed])
+    (task,) = tasks([read_job(make_job(end="Failed"))], [read_pod(failed)])
     assert notes(task) == []
 
 
 def test_notes_retried_node_is_noted_with_restart() -> None:
     job = make_job()
     job["spec"]["backoffLimit"] = 2
-    (task,) = tasks([job], [make_pod(0, "Failed", terminated(3))])
+    (task,) = tasks([read_job(job)], [read_pod(make_pod(0, "Failed", terminated(3)))])
     assert notes(task) == ["node-0 failed and starts again: exit code 3; restart 1 follows"]

@@ -19,6 +19,7 @@ from tests.builders import (
     make_whole,
     terminated,
 )
+from tests.reading import read_jobs, read_metadata, read_objects, read_pods
 
 Json = dict[str, Any]
 
@@ -247,15 +248,15 @@ class World:
                 if all(item["metadata"]["labels"].get(label) == LABELS[label] for label in chosen)
             ]
 
-        decided = ownership.decide(selected(self.jobs), selected(self.pods))
-        return ownership.explain(decided, self.services)
+        decided = ownership.decide(read_jobs(selected(self.jobs)), read_pods(selected(self.pods)))
+        return ownership.explain(decided, read_metadata(self.services))
 
     def snapshot(self) -> TaskSnapshot:
         """Return what `doctor` reads."""
         (task,) = status.fold(self.owned(*WATCHED))
         kind, _ = _WRAPPERS.get(self.backend, ("Job", ""))
         objects = {kind: tuple(self.jobs.values()), "Pod": tuple(self.pods.values())}
-        return TaskSnapshot(ID, "default", objects, {}, task)
+        return TaskSnapshot(ID, "default", read_objects(objects), {}, task)
 
 
 EVENTS = (

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from kubectl_sky.plan.devices import count_models, read_devices, with_devices
+from kubectl_sky.words.core_objects import Node
+from kubectl_sky.words.scheduled_objects import DeviceClass, ResourceSlice
+from tests.reading import read_as, read_list
 
 Json = dict[str, Any]
 DRIVER = "gpu.example.com"
@@ -45,50 +48,67 @@ def make_slice(*types: str, generation: int = 1, pool: str = "n1", **spec: Any) 
     ],
 )
 def test_read_devices_of_class_follows_comparisons(expression: str, count: int) -> None:
-    devices = read_devices([make_class(expression)], [make_slice("gpu", "gpu", "mig")])
+    devices = read_devices(
+        [read_as(DeviceClass, make_class(expression))],
+        [read_as(ResourceSlice, make_slice("gpu", "gpu", "mig"))],
+    )
     requestable = [device for device in devices if device.resource == "nvidia.com/gpu"]
     assert len(requestable) == count
 
 
 @pytest.mark.parametrize("classes", [[], [make_class(resource=None)], [make_class(resource="x/y")]])
 def test_read_devices_without_extended_resource_have_name_of_driver(classes: list[Json]) -> None:
-    (device,) = read_devices(classes, [make_slice("gpu")])
+    (device,) = read_devices(
+        read_list(DeviceClass, classes), [read_as(ResourceSlice, make_slice("gpu"))]
+    )
     assert (device.key, device.node) == ((DRIVER, "n1", "gpu-0"), "n1")
     assert (device.resource, device.model) == (DRIVER, "H100")
 
 
 def test_read_devices_that_are_no_accelerators_are_left_out() -> None:
     nic = {"name": "nic-0", "attributes": {"dra.net/speed": {"int": 400}}}
-    assert read_devices([], [make_slice(devices=[nic])]) == []
-    assert read_devices([], [make_slice("gpu", nodeName=None)]) == []
+    assert read_devices([], [read_as(ResourceSlice, make_slice(devices=[nic]))]) == []
+    assert read_devices([], [read_as(ResourceSlice, make_slice("gpu", nodeName=None))]) == []
 
 
 def test_read_devices_of_driver_that_a_class_selects_others_of_are_left_out() -> None:
     types = f"device.attributes['{DRIVER}'].type == 'gpu'"
-    (device,) = read_devices([make_class(types)], [make_slice("gpu", "mig")])
+    (device,) = read_devices(
+        [read_as(DeviceClass, make_class(types))],
+        [read_as(ResourceSlice, make_slice("gpu", "mig"))],
+    )
     assert (device.key[2], device.resource) == ("gpu-0", "nvidia.com/gpu")
 
 
 def test_read_devices_of_newest_generation_of_pool_only() -> None:
     slices = [make_slice("gpu", "gpu"), make_slice("gpu", generation=2), make_slice("gpu")]
-    assert len(read_devices([make_class()], slices)) == 1
+    assert (
+        len(read_devices([read_as(DeviceClass, make_class())], read_list(ResourceSlice, slices)))
+        == 1
+    )
 
 
 def test_with_devices_are_allocatable_unless_a_device_plugin_has_them() -> None:
-    devices = read_devices([make_class()], [make_slice("gpu", "gpu"), make_slice("gpu", pool="n2")])
+    devices = read_devices(
+        [read_as(DeviceClass, make_class())],
+        [
+            read_as(ResourceSlice, make_slice("gpu", "gpu")),
+            read_as(ResourceSlice, make_slice("gpu", pool="n2")),
+        ],
+    )
     nodes: list[Json] = [
         {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8"}}},
         {"metadata": {"name": "n2"}, "status": {"allocatable": {"nvidia.com/gpu": "4"}}},
         {"metadata": {"name": "n3"}},
     ]
-    first, second, third = with_devices(nodes, devices)
-    assert first["status"]["allocatable"] == {"cpu": "8", "nvidia.com/gpu": "2"}
-    assert second["status"]["allocatable"] == {"nvidia.com/gpu": "4"}
-    assert third["status"]["allocatable"] == {}
+    first, second, third = with_devices(read_list(Node, nodes), devices)
+    assert first.status.allocatable == {"cpu": "8", "nvidia.com/gpu": "2"}
+    assert second.status.allocatable == {"nvidia.com/gpu": "4"}
+    assert third.status.allocatable == {}
     assert count_models(first) == {"H100": 2}
 
 
 def test_count_models_leaves_out_what_tasks_cannot_request() -> None:
-    devices = read_devices([], [make_slice("gpu")])
-    (node,) = with_devices([{"metadata": {"name": "n1"}}], devices)
+    devices = read_devices([], [read_as(ResourceSlice, make_slice("gpu"))])
+    (node,) = with_devices([read_as(Node, {"metadata": {"name": "n1"}})], devices)
     assert count_models(node) == {}

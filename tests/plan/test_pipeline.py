@@ -47,14 +47,13 @@ def test_pipeline_member_is_read_back_from_metadata() -> None:
     pipelines = (Pipeline("p"), Pipeline("g", True, ("train",), {"eval": 9}))
     for pipeline in pipelines:
         for place in members(pipeline, "bcdf2345", TASKS):
-            metadata = {"labels": place.labels, "annotations": place.annotations}
-            found = member_of(metadata)
+            found = member_of(place.labels, place.annotations)
             assert found is not None
             assert found.labels == place.labels
             assert found.annotations == place.annotations
     assert [place.delay for place in members(pipelines[1], "bcdf2345", TASKS)] == [0, 0, 9]
-    assert member_of({}) is None
-    assert member_of({"labels": {names.PIPELINE: "x"}}) == PipelineMember("x", "x", 0, 0)
+    assert member_of({}, {}) is None
+    assert member_of({names.PIPELINE: "x"}, {}) == PipelineMember("x", "x", 0, 0)
 
 
 def test_pipeline_plan_has_labels_and_variables_of_stage() -> None:

@@ -8,6 +8,9 @@ import pytest
 from kubectl_sky.errors import Refused
 from kubectl_sky.plan.quota import Demand, Pods, PodStep, check, queue_exceeded
 from kubectl_sky.plan.resources import PodResources, show
+from kubectl_sky.words.core_objects import LimitRange, ResourceQuota
+from kubectl_sky.words.scheduled_objects import KueueQueue
+from tests.reading import read_as, read_list, read_spec
 
 Json = dict[str, Any]
 
@@ -38,14 +41,14 @@ SMALL = make_pod({"cpu": "1500m", "memory": "1Gi"}, {"nvidia.com/gpu": "2"})
 
 def make_demand(spec: Json = SMALL, count: int = 4, objects: Json | None = None) -> Demand:
     amounts = {name: Fraction(size) for name, size in (objects or {}).items()}
-    return Demand((PodStep((Pods(spec, count),)),), amounts)
+    return Demand((PodStep((Pods(read_spec(spec), count),)),), amounts)
 
 
 def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
     """Return what the check reports; empty if it passes."""
     ranges = [limits] if limits else []
     try:
-        check(demand, quotas, ranges)
+        check(demand, read_list(ResourceQuota, quotas), read_list(LimitRange, ranges))
     except Refused as error:
         return error.what
     return ""
@@ -55,7 +58,7 @@ def test_check_hint_names_namespace_of_quota() -> None:
     quota = make_quota({"cpu": "1"})
     quota["metadata"]["namespace"] = "team"
     with pytest.raises(Refused) as refused:
-        check(make_demand(), [quota])
+        check(make_demand(), [read_as(ResourceQuota, quota)])
     assert "`kubectl sky users show -n team`" in refused.value.hint
 
 
@@ -107,14 +110,14 @@ def test_quota_several_quotas_report_line_per_resource() -> None:
 
 def test_quota_of_resubmit_checks_only_limit() -> None:
     quota = make_quota({"pods": "4"}, {"pods": "4"})
-    check(make_demand(), [quota], is_new=False)
+    check(make_demand(), [read_as(ResourceQuota, quota)], is_new=False)
     with pytest.raises(Refused, match="requested 5, used 0 of 4"):
-        check(make_demand(count=5), [quota], is_new=False)
+        check(make_demand(count=5), [read_as(ResourceQuota, quota)], is_new=False)
 
 
 def test_quota_later_stage_is_counted_separately() -> None:
-    first = PodStep((Pods(SMALL, 2),))
-    later = PodStep((Pods(SMALL, 3),), starts_now=False)
+    first = PodStep((Pods(read_spec(SMALL), 2),))
+    later = PodStep((Pods(read_spec(SMALL), 3),), starts_now=False)
     quota = make_quota({"pods": "3"}, {"pods": "1"})
     assert refusal(Demand((first, later)), quota) == ""
     assert "requested 2, used 2 of 3" in refusal(
@@ -136,7 +139,7 @@ def test_quota_later_stage_is_counted_separately() -> None:
 def test_quota_pod_count_of_queued_task_is_refused_only_over_limit(
     starts_now: list[bool], hard: str, message: str
 ) -> None:
-    steps = tuple(PodStep((Pods(SMALL, 1),), starts_now=value) for value in starts_now)
+    steps = tuple(PodStep((Pods(read_spec(SMALL), 1),), starts_now=value) for value in starts_now)
     demand = Demand(steps, {"count/pods": Fraction(4)})
     reported = refusal(demand, make_quota({"count/pods": hard}, {"count/pods": "1"}))
     assert reported.removeprefix("quota few is ").partition(": ")[2] == message
@@ -232,7 +235,7 @@ def test_quota_requires_requests_unless_limit_range_sets_them() -> None:
     assert "limits.memory: requested 9Gi, used 0 of 8Gi" in refusal(
         make_demand(make_pod(), 9), quota, limits=defaults
     )
-    check(make_demand(make_pod()), [quota], None)  # they may have defaults
+    check(make_demand(make_pod()), [read_as(ResourceQuota, quota)], None)  # they may have defaults
 
 
 def test_quota_does_not_require_container_requests_with_pod_level_resources() -> None:
@@ -248,8 +251,8 @@ def test_pod_total_with_pod_level_limit_defaults_missing_requests(
     requests: Json | None, total: Fraction
 ) -> None:
     spec = make_pod(requests, resources={"limits": {"cpu": "4"}})
-    assert PodResources(spec).total("requests")["cpu"] == total
-    assert PodResources(spec).total("limits")["cpu"] == 4
+    assert PodResources(read_spec(spec)).total("requests")["cpu"] == total
+    assert PodResources(read_spec(spec)).total("limits")["cpu"] == 4
 
 
 @pytest.mark.parametrize(("sidecar_first", "total"), [(True, Fraction(5)), (False, Fraction(4))])
@@ -260,15 +263,15 @@ def test_pod_total_with_sidecar_counts_it_beside_later_init_containers(
     init = {"resources": {"requests": {"cpu": "4"}}}
     spec = make_pod({"cpu": "1"})
     spec["initContainers"] = [sidecar, init] if sidecar_first else [init, sidecar]
-    assert PodResources(spec).total("requests") == {"cpu": total}
+    assert PodResources(read_spec(spec)).total("requests") == {"cpu": total}
 
 
 def test_pod_total_is_maximum_of_init_and_main_containers() -> None:
     spec = make_pod({"cpu": "1", "memory": "1Gi"}, init={"cpu": "3"})
-    total = PodResources(spec).total("requests")
+    total = PodResources(read_spec(spec)).total("requests")
     assert total == {"cpu": Fraction(3), "memory": Fraction(2**30)}
     pod_level = {"resources": {"requests": {"cpu": "9"}}}
-    assert PodResources(spec | pod_level).total("requests")["cpu"] == 9
+    assert PodResources(read_spec(spec | pod_level)).total("requests")["cpu"] == 9
 
 
 @pytest.mark.parametrize(
@@ -322,7 +325,7 @@ def test_amounts_have_unit_of_resource(resource: str, amount: Fraction, text: st
 
 
 def make_pods(cpu: str, count: int = 1) -> Pods:
-    return Pods({"containers": [{"resources": {"requests": {"cpu": cpu}}}]}, count)
+    return Pods(read_spec({"containers": [{"resources": {"requests": {"cpu": cpu}}}]}), count)
 
 
 def make_queue(*quotas: dict[str, Any], **spec: Any) -> dict[str, Any]:
@@ -363,4 +366,4 @@ TOO_MUCH = ["cpu: requested 3, at most 2"]
 def test_exceeded_names_what_queue_can_never_admit(
     pods: list[Pods], queue: dict[str, Any], messages: list[str]
 ) -> None:
-    assert list(queue_exceeded(pods, queue, ())) == messages
+    assert list(queue_exceeded(pods, read_as(KueueQueue, queue), ())) == messages

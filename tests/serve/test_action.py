@@ -25,7 +25,9 @@ from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.service import Replicas
 from tests.actions.conftest import Run
+from tests.builders import CREATED
 from tests.fake_cluster import FakeCluster, lost
+from tests.reading import read
 
 Json = dict[str, Any]
 SESSION = cast(Session, SimpleNamespace(namespace="default"))
@@ -34,7 +36,13 @@ LABELS = {"kubectl-sky/service": "web", "username": "alice"}
 
 
 def make_item(kind: Kind, labels: Json) -> Json:
-    metadata = {"name": "web", "namespace": "default", "labels": labels}
+    metadata = {
+        "name": "web",
+        "namespace": "default",
+        "uid": f"uid-{kind.kind}",
+        "creationTimestamp": CREATED,
+        "labels": labels,
+    }
     spec = {"template": {"metadata": {"labels": labels}, "spec": {}}}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
@@ -43,7 +51,7 @@ def make_item(kind: Kind, labels: Json) -> Json:
 def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Kind, Json]]:
     """The objects with the name of the service, by kind."""
     items: dict[Kind, Json] = {}
-    monkeypatch.setattr(action, "get", lambda session, kind, name: items.get(kind))
+    monkeypatch.setattr(action, "get_manifest", lambda session, kind, name: items.get(kind))
     yield items
 
 
@@ -59,7 +67,7 @@ def services(api: FakeCluster, tmp_path: Path) -> FakeCluster:
 def test_find_foreign_deployment_does_not_hide_rayservice(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, {})
     live[kinds.RAY_SERVICE] = make_item(kinds.RAY_SERVICE, LABELS)
-    assert action.find(SESSION, owners.name_owner("alice"), "web")["kind"] == "RayService"
+    assert action.find(SESSION, owners.name_owner("alice"), "web").kind == "RayService"
 
 
 def test_up_name_of_service_with_other_backend_is_taken(services: FakeCluster, run: Run) -> None:
@@ -351,7 +359,7 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
     monkeypatch.setattr(update, "_replacement", lambda item, *given: item)
     monkeypatch.setattr(objects, "replace_object", lose)
     current = workload | {"spec": {"template": template}}
-    monkeypatch.setattr(objects, "get", lambda *given: current)
+    monkeypatch.setattr(objects, "get_manifest", lambda *given: current)
     monkeypatch.setattr(
         objects, "delete_by_uid", lambda session, kind, metadata: removed.append(metadata["name"])
     )
@@ -387,7 +395,7 @@ def test_logs_of_service_go_on_after_an_outage(
     monkeypatch.setattr(logs, "_POLL_SECONDS", 0.01)
     deployment = services.put(make_item(kinds.DEPLOYMENT, LABELS))
     replica_set = services.put(owned(make_item(kinds.REPLICA_SET, LABELS), deployment))
-    replicas = logs._Replicas(services.session(), deployment, True, None)
+    replicas = logs._Replicas(services.session(), read(kinds.DEPLOYMENT, deployment), True, None)
     state = {"name": names.CONTAINER, "state": {"running": {}}}
     pod = owned(make_item(kinds.POD, LABELS), replica_set)
     services.put(pod | {"status": {"phase": "Running", "containerStatuses": [state]}})
@@ -426,11 +434,11 @@ def test_logs_of_service_with_a_silent_kubelet_are_those_of_the_other_replicas(
     session = services.session()
     options = LogOptions(follow=follow)
     if follow:
-        logs.show(session, deployment, options, None, Recorder(), stop)
+        logs.show(session, read(kinds.DEPLOYMENT, deployment), options, None, Recorder(), stop)
         end = "its log continues when it can be read"
     else:
         with pytest.raises(KubeletUnreachable, match="cluster node n-b of pod b does not respond"):
-            logs.show(session, deployment, options, None, Recorder(), stop)
+            logs.show(session, read(kinds.DEPLOYMENT, deployment), options, None, Recorder(), stop)
         end = "its log is incomplete"
     assert printed == [b"from a"]
     assert noted == [f"replica-1: its cluster node n-b does not respond; {end}"]

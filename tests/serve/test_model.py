@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from kubectl_sky.serve.model import ServiceObjects, ServiceState, status_of
+from kubectl_sky.words import kinds
+from kubectl_sky.words.core_objects import Event, Scaler
 from tests.builders import CREATED, make_pod, make_ray_head, terminated
+from tests.reading import read, read_all, read_as, read_list, read_pods
 
 Json = dict[str, Any]
 
@@ -76,7 +79,12 @@ FULL: Json = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2}
     ],
 )
 def test_state_of_service(item: Json, state: ServiceState) -> None:
-    assert status_of(ServiceObjects(item, SETS, ())).state is state
+    assert (
+        status_of(
+            ServiceObjects(read(kinds.DEPLOYMENT, item), read_all(kinds.REPLICA_SET, SETS), ())
+        ).state
+        is state
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +103,13 @@ def test_version_whose_replica_crashes_again_and_again_has_failed(
     item = pod("web-b", version, ready=False, state=waiting)
     item["status"]["containerStatuses"][1] |= {"restartCount": restarts, "lastState": terminated(3)}
     live = deployment(replicas=2, readyReplicas=1, observedGeneration=observed)
-    web = status_of(ServiceObjects(live, SETS, (item, pod("web-a", 1))))
+    web = status_of(
+        ServiceObjects(
+            read(kinds.DEPLOYMENT, live),
+            read_all(kinds.REPLICA_SET, SETS),
+            read_pods((item, pod("web-a", 1))),
+        )
+    )
     assert (web.state, web.replicas[1].reason) == (state, "exit code 3")
 
 
@@ -103,7 +117,11 @@ def test_replica_that_fails_has_reason_and_others_have_none() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
     bad = pod("web-b", 2, ready=False, state=waiting)
     bad["status"]["containerStatuses"][1]["lastState"] = terminated(3)
-    objects = ServiceObjects(deployment(), SETS, (bad, pod("web-a", 1)))
+    objects = ServiceObjects(
+        read(kinds.DEPLOYMENT, deployment()),
+        read_all(kinds.REPLICA_SET, SETS),
+        read_pods((bad, pod("web-a", 1))),
+    )
     web = status_of(objects)
     assert [(item.pod, item.version, item.ready) for item in web.replicas] == [
         ("web-a", 1, True),
@@ -118,14 +136,28 @@ def test_replica_that_fails_has_reason_and_others_have_none() -> None:
 def test_pod_of_another_controller_is_no_replica() -> None:
     """Labels find, uids decide."""
     foreign = pod("web-x", 9)
-    assert status_of(ServiceObjects(deployment(), SETS, (foreign,))).replicas == ()
+    assert (
+        status_of(
+            ServiceObjects(
+                read(kinds.DEPLOYMENT, deployment()),
+                read_all(kinds.REPLICA_SET, SETS),
+                read_pods((foreign,)),
+            )
+        ).replicas
+        == ()
+    )
 
 
 def test_unready_replica_shows_what_its_probe_says() -> None:
     about = {"name": "web-a"}
     message = "Readiness probe failed: HTTP probe failed with statuscode: 503"
     event = {"involvedObject": about, "reason": "Unhealthy", "type": "Warning", "message": message}
-    objects = ServiceObjects(deployment(), SETS, (pod("web-a", 2, ready=False),), events=(event,))
+    objects = ServiceObjects(
+        read(kinds.DEPLOYMENT, deployment()),
+        read_all(kinds.REPLICA_SET, SETS),
+        read_pods((pod("web-a", 2, ready=False),)),
+        events=read_list(Event, (event,)),
+    )
     assert "503" in status_of(objects).reason
 
 
@@ -139,7 +171,14 @@ def test_pod_that_is_deleted_is_terminating_and_no_failure(state: Json) -> None:
     message = "Readiness probe failed: connection refused"
     event = {"involvedObject": about, "reason": "Unhealthy", "type": "Warning", "message": message}
     pods = leaving, pod("web-b", 2)
-    web = status_of(ServiceObjects(deployment(), SETS, pods, events=(event,)))
+    web = status_of(
+        ServiceObjects(
+            read(kinds.DEPLOYMENT, deployment()),
+            read_all(kinds.REPLICA_SET, SETS),
+            read_pods(pods),
+            events=read_list(Event, (event,)),
+        )
+    )
     assert web.findings == () and web.replicas[0].reason == "Terminating"
     assert web.reason == ""
 
@@ -184,7 +223,14 @@ def test_replica_that_its_probe_killed_names_the_probe(
         of_pod("Unhealthy", f"{probe.capitalize()} probe failed: {REFUSED}", killed_at),
         of_pod("Killing", f"Container main failed {probe} probe, will be restarted", killed_at),
     )
-    web = status_of(ServiceObjects(deployment(), SETS, (item,), events=events))
+    web = status_of(
+        ServiceObjects(
+            read(kinds.DEPLOYMENT, deployment()),
+            read_all(kinds.REPLICA_SET, SETS),
+            read_pods((item,)),
+            events=read_list(Event, events),
+        )
+    )
     assert web.replicas[0].reason.startswith(reason)
 
     advised = [cause.then.startswith("correct service.readiness_probe") for cause in web.findings]
@@ -200,7 +246,14 @@ def test_startup_probe_of_a_starting_replica_gives_no_advice(restarts: int) -> N
     item["metadata"]["labels"]["kubectl-sky/service"] = "web"
     event = of_pod("Unhealthy", f"Startup probe failed: {REFUSED}", AT_START)
     events = (event | {"type": "Warning"},)
-    web = status_of(ServiceObjects(deployment(), SETS, (item,), events=events))
+    web = status_of(
+        ServiceObjects(
+            read(kinds.DEPLOYMENT, deployment()),
+            read_all(kinds.REPLICA_SET, SETS),
+            read_pods((item,)),
+            events=read_list(Event, events),
+        )
+    )
     advice = "correct service.readiness_probe: its path, or its initial_delay_seconds; or"
     assert [cause.then.startswith(advice) for cause in web.findings] == [True] * restarts
     assert web.replicas[0].reason.endswith(f"Startup probe failed: {REFUSED}")
@@ -244,7 +297,14 @@ def test_ray_head_that_is_too_small_names_its_limit(
     service["spec"]["rayClusterConfig"] = {"headGroupSpec": {"template": template}}
     head, event = make_ray_head(state, last, limits)
     head["metadata"]["ownerReferences"] = owned("uid-rs-1")
-    web = status_of(ServiceObjects(service, SETS, (head,), events=(event,)))
+    web = status_of(
+        ServiceObjects(
+            read(kinds.RAY_SERVICE, service),
+            read_all(kinds.REPLICA_SET, SETS),
+            read_pods((head,)),
+            events=read_list(Event, (event,)),
+        )
+    )
     assert web.reason == f"{reason} ({head['metadata']['name']})"
     assert all("pod_config" in finding.then for finding in web.findings)
 
@@ -260,5 +320,12 @@ def test_status_of_autoscaler_that_cannot_work_says_so(reason: str, message: str
     inactive = {"type": "ScalingActive", "status": "False", "reason": reason}
     autoscaler = {"spec": {"maxReplicas": 3}, "status": {"conditions": [inactive]}}
     pods = [pod("a", 2), pod("b", 2)]
-    service = status_of(ServiceObjects(deployment(**FULL), SETS, pods, autoscaler=autoscaler))
+    service = status_of(
+        ServiceObjects(
+            read(kinds.DEPLOYMENT, deployment(**FULL)),
+            read_all(kinds.REPLICA_SET, SETS),
+            read_pods(pods),
+            autoscaler=read_as(Scaler, autoscaler),
+        )
+    )
     assert (service.state, service.message) == (ServiceState.READY, message)

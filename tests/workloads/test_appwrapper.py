@@ -13,6 +13,7 @@ from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.appwrapper import AppWrapper
 from tests.builders import condition, make_indexed_pod, make_metadata, make_plan, terminated
+from tests.reading import read_job, read_jobs
 from tests.workloads.folding import fold
 
 PREFIX = "workload.codeflare.dev.appwrapper/"
@@ -130,7 +131,7 @@ def test_appwrapper_failed_node_stops_remaining_nodes() -> None:
 def test_appwrapper_nodes_end_with_it(phase: str, reached: dict[str, Any]) -> None:
     wrapper = make_wrapper(phase, conditions=[reached])
     assert {node.ended_at for node in fold(wrapper).nodes} == {reached["lastTransitionTime"]}
-    assert AppWrapper().ended_at(make_wrapper("Running", conditions=[reached])) == ""
+    assert AppWrapper().ended_at(read_job(make_wrapper("Running", conditions=[reached]))) == ""
 
 
 @pytest.mark.parametrize(
@@ -160,9 +161,9 @@ def test_appwrapper_suspended_node_is_queued_or_suspended() -> None:
     assert fold(make_wrapper("Suspending", suspend=True)).note == "node-0: Suspending"
 
 
-@pytest.mark.parametrize("status", [{}, {"status": {}}, {"spec": {}}, {"status": {"phase": None}}])
+@pytest.mark.parametrize("status", [{}, {"status": {}}, {"spec": {}}, {"status": {"phase": ""}}])
 def test_appwrapper_without_status_is_pending(status: dict[str, Any]) -> None:
-    (task,) = tasks([make_wrapper() | status], [])
+    (task,) = tasks(read_jobs([make_wrapper() | status]), [])
     assert task.state is State.PENDING
 
 

@@ -12,6 +12,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads import job_status
 from tests.builders import condition, make_indexed_pod, make_plan, make_whole, terminated
+from tests.reading import read_job, read_pod
 from tests.workloads.folding import fold
 
 RUNNING: dict[str, Any] = {"running": {}}
@@ -117,19 +118,19 @@ def test_indexed_suspended_job_is_noted() -> None:
 def test_indexed_job_of_controller_is_no_task() -> None:
     job = make_whole(2)
     job["metadata"]["ownerReferences"] = [{"kind": "AppWrapper", "controller": True}]
-    assert tasks([job], []) == []
+    assert tasks([read_job(job)], []) == []
 
 
 @pytest.mark.parametrize("place", ["labels", "annotations"])
 def test_indexed_pod_has_its_index_in_a_label_or_an_annotation(place: str) -> None:
     pod = make_indexed_pod(2)
     del pod["metadata"][place][job_status.INDEX]
-    assert job_status.index_of(pod) == 2
+    assert job_status.index_of(read_pod(pod)) == 2
 
 
 def test_indexed_completed_indexes_are_parsed() -> None:
     assert job_status.list_indexes("0,2-4,10") == {0: 0, 2: 1, 3: 2, 4: 3, 10: 4}
     job = make_whole(12, completedIndexes="1-2")
-    inside = [index for index in range(12) if job_status.has_index(job, "completedIndexes", index)]
+    inside = [index for index in range(12) if job_status.has_completed(read_job(job), index)]
     assert inside == [1, 2]
-    assert not job_status.has_index(job, "failedIndexes", 0)
+    assert not job_status.has_completed(read_job(job), 0)

@@ -8,6 +8,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.workloads import registry
 from tests.builders import make_job, make_plan, make_pod, make_task, terminated
+from tests.reading import read_job, read_pod, read_pods
 
 RUNNING: dict[str, Any] = {"running": {}}
 FAILED = (make_job(0, 3, "Failed"), make_pod(0, "Failed", terminated(7)))
@@ -25,7 +26,10 @@ def stopped(end: str = "", reason: str = "DeadlineExceeded") -> dict[str, Any]:
 
 
 def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
-    (task,) = tasks([FAILED[0], job, make_job(2, 3, "Complete")], [FAILED[1], *pods])
+    (task,) = tasks(
+        [read_job(FAILED[0]), read_job(job), read_job(make_job(2, 3, "Complete"))],
+        [read_pod(FAILED[1]), *read_pods(pods)],
+    )
     return task
 
 

@@ -11,6 +11,7 @@ from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.jobset import JobSet
 from tests.builders import condition, make_indexed_pod, make_metadata, make_plan, terminated
+from tests.reading import read_job
 from tests.workloads.folding import fold
 
 RUNNING: dict[str, Any] = {"running": {}}
@@ -116,7 +117,7 @@ def test_jobset_suspended_has_message() -> None:
 @pytest.mark.parametrize(("suspended", "started"), [("False", "00:09:00"), ("True", "")])
 def test_jobset_starts_when_it_is_resumed(suspended: str, started: str) -> None:
     item = make_jobset(conditions=[condition("Suspended", status=suspended)])
-    assert JobSet().started_at(item) == (f"2026-01-01T{started}Z" if started else "")
+    assert JobSet().started_at(read_job(item)) == (f"2026-01-01T{started}Z" if started else "")
 
 
 def test_jobset_too_long_name_is_refused() -> None:

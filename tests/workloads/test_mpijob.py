@@ -20,6 +20,7 @@ from tests.builders import (
     make_pod,
     terminated,
 )
+from tests.reading import read_job
 from tests.workloads.folding import fold
 
 BACKEND = MPIJob()
@@ -149,7 +150,7 @@ def test_mpijob_node_states_follow_pods(
 )
 def test_mpijob_ends_with_its_final_condition(kind: str, ended: str) -> None:
     item = make_mpijob(conditions=[condition(kind)])
-    assert BACKEND.ended_at(item) == (f"2026-01-01T{ended}Z" if ended else "")
+    assert BACKEND.ended_at(read_job(item)) == (f"2026-01-01T{ended}Z" if ended else "")
 
 
 def test_mpijob_failed_launcher_stops_workers() -> None:

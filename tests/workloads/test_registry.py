@@ -12,9 +12,11 @@ from kubectl_sky.spec.pipeline import parse_array
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
+from kubectl_sky.words.objects import Object
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads import registry
 from tests.builders import make_plan
+from tests.reading import read_as, read_job
 
 HOSTILE = "a: b\nkind: Secret\n---\n{{ x }} \u2028 \"' # \x7f"
 BACKENDS = sorted(registry.BACKENDS)
@@ -63,8 +65,10 @@ def test_backend_hostile_text_stays_value(name: str) -> None:
 def test_backend_rendered_objects_are_recognized(name: str) -> None:
     plan = plan_of(name)
     found = [manifest.object for manifest in manifests.render(plan).workload]
-    assert {registry.of(item).name for item in found} == {name}
-    ranks = [rank for item in found for rank in registry.of(item).ranks(item)]
+    assert {registry.of(read_as(Object, item)).name for item in found} == {name}
+    ranks = [
+        rank for item in found for rank in registry.of(read_as(Object, item)).ranks(read_job(item))
+    ]
     head = int(name == "rayservice")
     count = 10 if name == "array" else len(plan.nodes)
     assert ranks == list(range(count + head))

@@ -11,10 +11,12 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
+from kubectl_sky.words import kinds
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.volcano import GROUP
 from kubectl_sky_server.fairshare.model_state import PodGroup
 from tests.builders import FACTS, make_job, make_plan
+from tests.reading import read, read_jobs
 
 GOLD = Kubernetes(queue="gold")
 
@@ -62,7 +64,9 @@ def test_volcano_fair_share_sets_class_of_user_and_queue() -> None:
     task = Task(name="train", run="true", kubernetes=GOLD, backend="volcano")
     group, jobs = rendered(make_plan(task, settings=FAIR))
     metadata = group["metadata"] | {"uid": "1", "namespace": "default"}
-    expected = class_name("gold", PodGroup.read(group | {"metadata": metadata}).user)
+    expected = class_name(
+        "gold", PodGroup.read(read(kinds.POD_GROUP, group | {"metadata": metadata})).user
+    )
     assert expected == class_name("gold", FACTS.user.name)
     assert group["spec"]["priorityClassName"] == expected
     assert jobs[0]["spec"]["template"]["spec"]["priorityClassName"] == expected
@@ -117,6 +121,6 @@ def test_volcano_status_follows_jobs() -> None:
     jobs = [make_job(node, 2, end) for node, end in enumerate(("Complete", ""))]
     for job in jobs:
         job["metadata"]["annotations"]["kubectl-sky/backend"] = "volcano"
-    (task,) = tasks(jobs, [])
+    (task,) = tasks(read_jobs(jobs), [])
     assert task.backend == "volcano"
     assert [node.state for node in task.nodes] == ["completed", "pending"]

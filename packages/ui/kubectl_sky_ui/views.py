@@ -306,7 +306,7 @@ class NamespaceList(View):
             hint = "type :ns NAME to choose a namespace"
             sky.from_thread(sky.show_note, error_text(error, hint))
         else:
-            names = sorted(str(item["metadata"]["name"]) for item in items)
+            names = sorted(item.metadata.name for item in items)
             sky.from_thread(self._show, names)
 
     def _show(self, names: Sequence[str]) -> None:

@@ -26,7 +26,8 @@ from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Selection, Trim, WatchEvent, watch_forever
 from kubectl_sky.errors import NotServed, SkyError, attempt
-from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.kinds import ReadKind
+from kubectl_sky.words.objects import Object
 from kubectl_sky.words.settings import Settings
 
 _FIRST_RETRY_SECONDS = 2.0
@@ -69,7 +70,7 @@ class Context(Struct, frozen=True):
 class Watch(Struct, frozen=True):
     """Objects that a controller watches, selected on the server; `trim` is what it keeps."""
 
-    kind: Kind
+    kind: ReadKind[Object]
     label_selector: str = ""
     trim: Trim | None = None
 

@@ -8,6 +8,7 @@ from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.errors import ClusterError, UserError
 from kubectl_sky.tasks import find
 from kubectl_sky.words import names
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 from kubectl_sky_server.controllers.loop import Controller, Watch
 from kubectl_sky_server.controllers.task_index import Key, key_of_task, without_unused_fields
@@ -34,10 +35,12 @@ class Notifier(Controller[Key]):
         self._unfinished = set[Key]()
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
-        key = key_of_task(event.object) if registry.is_root_object(event.object) else None
+        item = event.object
+        assert isinstance(item, TaskObject)
+        key = key_of_task(item) if registry.is_root_object(item) else None
         if key is None or event.type == Change.DELETED:
             return None
-        if not registry.of(event.object).ended_at(event.object):
+        if not registry.of(item).ended_at(item):
             self._unfinished.add(key)
         elif key in self._unfinished:
             return key, _SETTLE_SECONDS

@@ -7,20 +7,21 @@ from threading import Lock
 
 from msgspec.structs import replace
 
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.errors import NotFound, SkyError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.requested import requested
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, history
 from kubectl_sky.words import age, kinds, names
 from kubectl_sky.words.notice import Notice
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED
 from kubectl_sky_server.controllers.loop import Controller, Watch
-from kubectl_sky_server.controllers.task_index import without_unused_fields
 
 _STOPPED = Notice("the task was stopped")
 _SETTLE_SECONDS = 2.0  # the pod may tell more than its Job a moment later
@@ -28,20 +29,15 @@ _SETTLE_SECONDS = 2.0  # the pod may tell more than its Job a moment later
 _log = logging.getLogger(__name__)
 
 
-def _with_requested(item: Json) -> Json:
-    return without_unused_fields(item) | {"requested": requested(item)}
-
-
-def _without_containers(pod: Json) -> Json:
-    spec = {key: value for key, value in pod["spec"].items() if key != "containers"}
-    return without_unused_fields(pod) | {"spec": spec}
+def _without_containers(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, containers=()))
 
 
 class Recorder(Controller[str]):
     """Record tasks that have finished or were stopped, with one request for all of a namespace."""
 
     watches = (
-        *(Watch(kind, f"{names.TASK}=true", _with_requested) for kind in registry.KINDS),
+        *(Watch(kind, f"{names.TASK}=true") for kind in registry.KINDS),
         Watch(kinds.POD, f"{names.TASK}=true", _without_containers),
     )
     rest = 10.0
@@ -51,20 +47,22 @@ class Recorder(Controller[str]):
         self._limit = limit
         self._lock = Lock()
         # By namespace and task: its objects that were deleted, by name.
-        self._pending: dict[str, dict[str, dict[str, Json]]] = defaultdict(dict)
+        self._pending: dict[str, dict[str, dict[str, Object]]] = defaultdict(dict)
 
     def changed(self, event: WatchEvent) -> tuple[str, float] | None:
         item = event.object
         is_deleted = event.type == Change.DELETED
         namespace, task_id = ownership.key(item)
         is_pod = event.kind is kinds.POD
-        ended = is_deleted or (not is_pod and registry.of(item).ended_at(item))
+        ended = is_deleted
+        if isinstance(item, TaskObject):
+            ended = ended or bool(registry.of(item).ended_at(item))
         if not (task_id and ended and (is_pod or registry.is_root_object(item))):
             return None
-        self._add(namespace, {task_id: {item["metadata"]["name"]: item} if is_deleted else {}})
+        self._add(namespace, {task_id: {item.metadata.name: item} if is_deleted else {}})
         return namespace, _SETTLE_SECONDS
 
-    def _add(self, namespace: str, tasks: dict[str, dict[str, Json]]) -> None:
+    def _add(self, namespace: str, tasks: dict[str, dict[str, Object]]) -> None:
         with self._lock:
             pending = self._pending[namespace]
             for task_id, deleted in tasks.items():
@@ -95,18 +93,15 @@ class Recorder(Controller[str]):
             _log.info("%s: recorded %d finished tasks", namespace, count)
             self.did(f"recorded {count} finished tasks")
 
-    def _last(self, deleted: Collection[Json]) -> TaskStatus | None:
+    def _last(self, deleted: Collection[Object]) -> TaskStatus | None:
         """Return the last state of a deleted task; one that had not finished was stopped."""
-        items = [item for item in deleted if "requested" in item]
-        pods = [item for item in deleted if "requested" not in item]
+        items = [item for item in deleted if isinstance(item, TaskObject)]
+        pods = [item for item in deleted if isinstance(item, Pod)]
         now = age.timestamp(self._session.now())
         end = {"state": State.FAILED, "reason": STOPPED, "message": "", "pod": ""}
         for task in status.tasks(items, pods):
             nodes = (n if n.state.ended else replace(n, **end, ended_at=now) for n in task.nodes)
             changed_at = task.updated_at if task.state.ended else now
-            sizes = items[0]["requested"]
             notices = task.notices if task.state.ended else {STOPPED: _STOPPED}
-            return replace(
-                task, nodes=tuple(nodes), requested=sizes, updated_at=changed_at, notices=notices
-            )
+            return replace(task, nodes=tuple(nodes), updated_at=changed_at, notices=notices)
         return None

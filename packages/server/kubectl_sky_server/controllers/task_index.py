@@ -8,18 +8,19 @@ from collections.abc import Collection, Iterable
 from threading import Lock
 from typing import NamedTuple
 
-from kubectl_sky.cluster.session import Json
+from msgspec.structs import replace
+
 from kubectl_sky.observe import nodes, status
 from kubectl_sky.observe.deletion import is_terminating
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.tasks.pipeline import needs_action
 from kubectl_sky.words import names
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.pod_objects import Pod, PodTemplate
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object
 
 _MAX_ID = 63  # of a label
-_UNUSED_METADATA = {"managedFields", "finalizers", "generateName", "selfLink"}
-_UNUSED_SPEC = {"selector", "template"}  # of Jobs, most of their size
 
 
 class Key(NamedTuple):
@@ -38,19 +39,19 @@ class TaskIndex:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._items: dict[Key, dict[str, Json]] = defaultdict(dict)  # by uid
+        self._items: dict[Key, dict[str, TaskObject]] = defaultdict(dict)  # by uid
         self._waiting: dict[tuple[str, str], set[Key]] = defaultdict(set)  # by what they wait for
 
     def __len__(self) -> int:
         return sum(map(len, self._items.values()))
 
-    def apply(self, item: Json, *, deleted: bool = False) -> Key | None:
+    def apply(self, item: TaskObject, *, deleted: bool = False) -> Key | None:
         """Note the current state of an object; return its key, or None if it is not relevant."""
         key = key_of(item)
         if key is None:
             return None
 
-        after = (item["metadata"].get("annotations") or {}).get(names.AFTER, "").split()
+        after = item.metadata.annotations.get(names.AFTER, "").split()
         with self._lock:
             if after and deleted:
                 self._waiting[key.namespace, after[0]].discard(key)
@@ -58,9 +59,9 @@ class TaskIndex:
                 self._waiting[key.namespace, after[0]].add(key)
 
             if deleted:
-                self._items[key].pop(item["metadata"]["uid"], None)
+                self._items[key].pop(item.metadata.uid, None)
             else:
-                self._items[key][item["metadata"]["uid"]] = item
+                self._items[key][item.metadata.uid] = item
             if not self._items[key]:
                 del self._items[key]
         return key
@@ -101,7 +102,7 @@ def key_of(item: Object) -> Key | None:
     if not key or key.label == names.PIPELINE:
         return key
     backend = registry.of(item)
-    annotations = item["metadata"].get("annotations") or {}
+    annotations = item.metadata.annotations
     nodes = annotations.get(names.NUM_NODES, "1")
     is_stopped = not backend.fail_fast and backend.stopping("node-0") and nodes != "1"
     return key if is_stopped or names.AFTER in annotations else None
@@ -109,37 +110,31 @@ def key_of(item: Object) -> Key | None:
 
 def key_of_task(item: Object) -> Key | None:
     """Return the pipeline or else the task of an object or pod, by its labels."""
-    labels = item["metadata"].get("labels") or {}
-    namespace = item["metadata"].get("namespace")
+    namespace = item.metadata.namespace
     for label in (names.PIPELINE, names.TASK_ID):
-        id_ = labels.get(label)
-        if namespace and isinstance(id_, str) and 0 < len(id_) <= _MAX_ID:
+        id_ = item.metadata.labels.get(label, "")
+        if namespace and 0 < len(id_) <= _MAX_ID:
             return Key(namespace, label, id_)
     return None
 
 
-def with_what_keeps_it(pod: Json) -> Json:
-    """Return what to keep in memory of a pod: its task, and what keeps it."""
-    fields = ("name", "namespace", "uid", "labels", "resourceVersion", "creationTimestamp")
-    metadata = {key: value for key, value in pod["metadata"].items() if key in fields}
+class KeptPod(Object, frozen=True, kw_only=True):
+    """What is kept in memory of a pod: its task, and what keeps it."""
+
+    kept_by: str
+    is_lost: bool
+
+
+def with_what_keeps_it(pod: Pod) -> KeptPod:
+    metadata = replace(pod.metadata, annotations={}, owner_references=())
     is_lost = is_terminating(pod) and nodes.is_silent(pod)
-    return {
-        "kind": pod.get("kind"),
-        "metadata": metadata,
-        "keptBy": nodes.kept_by(pod),
-        "isLost": is_lost,
-    }
+    return KeptPod(metadata=metadata, kept_by=nodes.kept_by(pod), is_lost=is_lost)
 
 
-def without_unused_fields(item: Json) -> Json:
-    metadata = {
-        key: value for key, value in item["metadata"].items() if key not in _UNUSED_METADATA
+def without_unused_fields(item: TaskObject) -> TaskObject:
+    """Return an object without the annotations of others and its pod template."""
+    annotations = {
+        key: value for key, value in item.metadata.annotations.items() if names.is_ours(key)
     }
-    annotations = metadata.get("annotations") or {}
-    metadata["annotations"] = {
-        key: value for key, value in annotations.items() if names.is_ours(key)
-    }
-    spec = {
-        key: value for key, value in (item.get("spec") or {}).items() if key not in _UNUSED_SPEC
-    }
-    return {**item, "metadata": metadata, "spec": spec}
+    metadata = replace(item.metadata, annotations=annotations, finalizers=())
+    return replace(item, metadata=metadata, spec=replace(item.spec, template=PodTemplate()))

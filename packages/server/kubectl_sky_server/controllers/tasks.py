@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.tasks import clean, find, stop
 from kubectl_sky.tasks.find import TaskNotFound, tasks_of
 from kubectl_sky.tasks.pipeline import lead, needs_action
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 from kubectl_sky_server.controllers.loop import Context, Controller, Watch
 from kubectl_sky_server.controllers.notifier import Notifier
 from kubectl_sky_server.controllers.recorder import Recorder
 from kubectl_sky_server.controllers.task_index import (
+    KeptPod,
     Key,
     TaskIndex,
     key_of_task,
@@ -60,12 +63,14 @@ class TasksController(Controller[Key]):
         self._index = TaskIndex()
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
+        item = event.object
         if event.kind is kinds.POD:
-            return self._pod_changed(event.object)
-        key = self._index.apply(event.object, deleted=event.type == Change.DELETED)
-        if registry.of(event.object).ended_at(event.object):
-            labels = event.object["metadata"].get("labels") or {}
-            task = key_of_task(event.object)
+            return self._pod_changed(item)
+        assert isinstance(item, TaskObject)
+        key = self._index.apply(item, deleted=event.type == Change.DELETED)
+        if registry.of(item).ended_at(item):
+            labels = item.metadata.labels
+            task = key_of_task(item)
             ids = [labels.get(names.TASK_ID, ""), labels.get(names.PIPELINE, "")]
             if task and self._index.list_waiting(task.namespace, ids):
                 return task, 0.0
@@ -74,11 +79,11 @@ class TasksController(Controller[Key]):
         delay = _SETTLE_SECONDS if self._index.lacks_nodes(key) else 0.0
         return key, delay
 
-    def _pod_changed(self, pod: Json) -> tuple[Key, float] | None:
+    def _pod_changed(self, pod: Object) -> tuple[Key, float] | None:
         key = key_of_task(pod)
-        if not key or not (pod.get("keptBy") or pod.get("isLost")):
+        if not key or not isinstance(pod, KeptPod) or not (pod.kept_by or pod.is_lost):
             return None
-        delay = stop.KEPT_SECONDS if pod.get("keptBy") else 0.0
+        delay = stop.KEPT_SECONDS if pod.kept_by else 0.0
         return key, delay
 
     def process(self, key: Key) -> float | None:

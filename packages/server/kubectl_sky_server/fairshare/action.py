@@ -9,6 +9,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.plan.fair_share import LABEL, QUEUE
 from kubectl_sky.words import kinds
+from kubectl_sky.words.core_objects import PriorityClass
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky_server.fairshare.model_state import OWNER, RECOVERS, State
 
@@ -28,18 +29,18 @@ class FairShareClass(Struct, frozen=True):
     recovers: Annotated[str, Note("time of the next step of the recovery, or empty")]
 
     @classmethod
-    def read(cls, item: Json) -> "FairShareClass":
-        annotations = item["metadata"].get("annotations") or {}
-        state = State.read(item)
+    def read(cls, item: PriorityClass) -> "FairShareClass":
+        annotations = item.metadata.annotations
+        state = State.read(annotations)
         base = state.base if state else None
         count = state.count if state else None
         running = len(state.running) if state else None
 
         return cls(
-            name=item["metadata"]["name"],
+            name=item.metadata.name,
             queue=annotations.get(QUEUE, ""),
             owner=annotations.get(OWNER, ""),
-            value=item["value"],
+            value=item.value,
             base=base,
             count=count,
             running=running,

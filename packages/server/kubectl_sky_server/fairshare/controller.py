@@ -9,12 +9,13 @@ from hashlib import sha256
 from threading import Event
 from typing import Any
 
-from kubectl_sky.cluster import events, objects, shapes
+from kubectl_sky.cluster import events, objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.errors import ClusterError, Conflict, NotServed
 from kubectl_sky.plan.fair_share import LABEL
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.scheduled_objects import PodGroup as PodGroupObject
 from kubectl_sky_server.controllers.loop import Context, Controller, Watch
 from kubectl_sky_server.fairshare.journal import Journal
 from kubectl_sky_server.fairshare.model_decide import Decision, Remark, decide
@@ -76,7 +77,7 @@ class FairShare(Controller[str]):
 
     def changed(self, event: WatchEvent) -> tuple[str, float] | None:
         """Read everything again, if a class may change."""
-        if event.kind == kinds.POD_GROUP:
+        if isinstance(event.object, PodGroupObject):
             group = PodGroup.read(event.object)
             if event.type == Change.DELETED:
                 self._known.pop(group.uid, None)
@@ -103,7 +104,10 @@ class FairShare(Controller[str]):
         decision = self._decide()
         for item in decision.deletions:
             _LOG.info("%s: deleted, as nothing uses it", item["metadata"]["name"])
-            self._try(partial(objects.delete_unchanged, self._session, item), errors)
+            delete = partial(
+                objects.delete_unchanged, self._session, kinds.PRIORITY_CLASS, item["metadata"]
+            )
+            self._try(delete, errors)
         for change in decision.changes:
             if self._stopped.is_set():
                 break
@@ -122,11 +126,9 @@ class FairShare(Controller[str]):
 
     def _decide(self) -> Decision:
         """Read the classes first: what they remember is never newer than the PodGroups."""
-        classes = objects.list_all(self._session, kinds.PRIORITY_CLASS)
+        classes = objects.list_manifests(self._session, kinds.PRIORITY_CLASS)
         try:
-            groups = objects.list_all(
-                self._session, kinds.POD_GROUP, shape=shapes.of(kinds.POD_GROUP)
-            )
+            groups = objects.list_all(self._session, kinds.POD_GROUP)
         except NotServed as error:
             raise NotServed("Volcano is not installed: no PodGroups", error.hint) from None
         read = [PodGroup.read(item) for item in groups]

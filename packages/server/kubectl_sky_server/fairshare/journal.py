@@ -65,7 +65,7 @@ class Journal:
     def unfinished(self) -> list[Json]:
         """Return the ConfigMaps of changes that were not finished. Raises ClusterError."""
         selector = f"{LABEL}={_JOURNAL}"
-        return objects.list_all(
+        return objects.list_manifests(
             self._session, kinds.CONFIG_MAP, self._namespace, label_selector=selector
         )
 
@@ -121,6 +121,6 @@ class Journal:
 
 def _get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json | None:
     try:
-        return objects.get(session, kind, name, namespace)
+        return objects.get_manifest(session, kind, name, namespace)
     except NotFound:
         return None

@@ -173,7 +173,7 @@ def _update(
 ) -> State:
     """Add a change of an existing class, if there is one; return its state."""
     policy = managed.policy
-    stored = State.read(item)
+    stored = State.read(item["metadata"].get("annotations") or {})
     groups = _count(decision, managed, used)
     owned = managed.owner is not None
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.plan.fair_share import DEFAULT_QUEUE
 from kubectl_sky.words import age, names
+from kubectl_sky.words import scheduled_objects as objects
 from kubectl_sky_server.fairshare.model_policy import Policy
 
 Json = dict[str, Any]
@@ -45,19 +46,18 @@ class PodGroup(Struct, frozen=True):
     created: str
 
     @classmethod
-    def read(cls, item: Json) -> "PodGroup":
-        metadata = item["metadata"]
-        spec = item.get("spec") or {}
-        labels, annotations = (metadata.get(key) or {} for key in ("labels", "annotations"))
+    def read(cls, item: objects.PodGroup) -> "PodGroup":
+        metadata = item.metadata
+        owner = metadata.annotations.get(names.ORIGINAL_USER)
         return cls(
-            uid=metadata["uid"],
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            queue=spec.get("queue") or DEFAULT_QUEUE,
-            user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME) or "",
-            priority_class=spec.get("priorityClassName") or "",
-            phase=(item.get("status") or {}).get("phase") or "",
-            created=metadata.get("creationTimestamp") or "",
+            uid=metadata.uid,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            queue=item.spec.queue or DEFAULT_QUEUE,
+            user=owner or metadata.labels.get(names.USERNAME, ""),
+            priority_class=item.spec.priority_class_name,
+            phase=item.status.phase,
+            created=metadata.creation_timestamp,
         )
 
     @property
@@ -152,9 +152,8 @@ class State(Struct, frozen=True):
         }
 
     @classmethod
-    def read(cls, item: Json) -> "State | None":
+    def read(cls, annotations: Mapping[str, str]) -> "State | None":
         """Return the state of a PriorityClass; None if it has none, or an invalid one."""
-        annotations = item["metadata"].get("annotations") or {}
         try:
             base = int(annotations[_BASE])
             count = int(annotations[_COUNT])

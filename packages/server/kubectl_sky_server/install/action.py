@@ -21,7 +21,7 @@ def api_server_ports(session: Session) -> list[int]:
     """
     selector = "kubernetes.io/service-name=kubernetes"
     slices = objects.list_all(session, ENDPOINT_SLICE, "default", label_selector=selector)
-    ports = (entry.get("port") for item in slices for entry in item.get("ports") or ())
+    ports = (entry.port for item in slices for entry in item.ports or ())
     return sorted({443, *(port for port in ports if isinstance(port, int) and 0 < port < 65536)})
 
 

@@ -7,10 +7,11 @@ from msgspec import Struct, structs
 
 from kubectl_sky.cluster import leases, objects
 from kubectl_sky.cluster.leases import Lease
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, controller_lease
+from kubectl_sky.words.task_objects import Deployment
 
 _SELECTOR = f"{names.APP_NAME} in ({','.join(CONTROLLERS.values())})"
 
@@ -49,10 +50,10 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
         key = _key(item)
         status = Controller(
             key[0],
-            item["metadata"]["namespace"],
+            item.metadata.namespace,
             key[1],
-            item["spec"].get("replicas", 1),
-            (item.get("status") or {}).get("readyReplicas", 0),
+            item.spec.replicas,
+            item.status.ready_replicas,
         )
         found.append(_with_leader(status, by_key.pop(key, None), now))
 
@@ -83,11 +84,11 @@ def _find_served(lease: Lease) -> tuple[str, str] | None:
     return None
 
 
-def _key(deployment: Json) -> tuple[str, str]:
+def _key(deployment: Deployment) -> tuple[str, str]:
     """Return controller and served namespace of a Deployment, by its name and arguments."""
-    program = deployment["metadata"].get("labels", {}).get(names.APP_NAME)
+    program = deployment.metadata.labels.get(names.APP_NAME)
     controller = next(name for name, label in CONTROLLERS.items() if label == program)
-    containers = deployment["spec"]["template"]["spec"].get("containers") or [{}]
-    arguments = containers[0].get("args") or []
+    containers = deployment.spec.template.spec.containers
+    arguments = (containers[0].args or ()) if containers else ()
     served = arguments[arguments.index("-n") + 1 :] if "-n" in arguments else []
     return controller, next(iter(served), "")

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kubectl_sky.cluster.session import Json
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.errors import NotFound
 from kubectl_sky.words import names
 from kubectl_sky.words.kinds import RAY_SERVE_GRAPH, RAY_SERVICE
+from kubectl_sky.words.task_objects import RayServeGraph
 from kubectl_sky_server.controllers.loop import Context, Controller, Watch
 from kubectl_sky_server.ray.reconcile import Reconciler, State
 
@@ -36,7 +36,7 @@ def controllers(context: Context) -> Sequence[Controller[Any]]:
 class _Graph:
     """A RayServeGraph, and what the process remembers of it."""
 
-    manifest: Json
+    manifest: RayServeGraph
     state: State
 
 
@@ -55,21 +55,22 @@ class RayController(Controller[Key]):
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
         """Take note of a RayServeGraph, or of its RayService: changed by hand, or in its status."""
-        metadata = event.object["metadata"]
-        if event.kind == RAY_SERVICE:
-            key = Key(metadata["namespace"], metadata["labels"][names.RAY_SERVE_GRAPH])
+        item = event.object
+        metadata = item.metadata
+        if not isinstance(item, RayServeGraph):
+            key = Key(metadata.namespace, metadata.labels[names.RAY_SERVE_GRAPH])
             return (key, 0.0) if key in self._graphs else None
 
-        key = Key(metadata["namespace"], metadata["name"])
+        key = Key(metadata.namespace, metadata.name)
         graph = self._graphs.get(key)
-        if event.type == Change.DELETED or metadata.get("deletionTimestamp"):
+        if event.type == Change.DELETED or metadata.deletion_timestamp:
             self._graphs.pop(key, None)
             return None
 
-        if graph is None or graph.manifest["metadata"]["uid"] != metadata["uid"]:
-            self._graphs[key] = _Graph(event.object, State.of(event.object))
-        elif graph.manifest["metadata"]["generation"] != metadata["generation"]:
-            graph.manifest = event.object
+        if graph is None or graph.manifest.metadata.uid != metadata.uid:
+            self._graphs[key] = _Graph(item, State.of(item))
+        elif graph.manifest.metadata.generation != metadata.generation:
+            graph.manifest = item
         else:
             return None
         return key, 0.0

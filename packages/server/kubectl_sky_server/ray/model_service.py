@@ -18,6 +18,7 @@ from kubectl_sky.observe.difference import project
 from kubectl_sky.spec.quantity import quantity
 from kubectl_sky.words import names
 from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE
+from kubectl_sky.words.task_objects import RayServeGraph
 from kubectl_sky_server.assets import RUNTIME
 from kubectl_sky_server.ray.model_serve_config import BUILDER
 
@@ -64,11 +65,11 @@ class Change(Struct, frozen=True):
         return f"{text} ({self.note})" if self.note else text
 
 
-def ray_service(graph: Json, config: str) -> Json:
+def ray_service(graph: RayServeGraph, config: str) -> Json:
     """Return the RayService of a RayServeGraph with this serveConfigV2. Raises InvalidTemplate."""
-    metadata = graph["metadata"]
-    template = graph["spec"].get("rayService") or {}
-    name = metadata["name"]
+    metadata = graph.metadata
+    template = graph.spec.get("rayService") or {}
+    name = metadata.name
     if len(name) > MAX_NAME or "." in name or not name[0].isalpha():
         rule = f"at most {MAX_NAME} characters, a letter first and no dots"
         raise InvalidTemplate(f'"{name}" is not a valid name of a RayService: use {rule}')
@@ -89,13 +90,13 @@ def ray_service(graph: Json, config: str) -> Json:
     return manifest
 
 
-def builder(graph: Json) -> Json:
+def builder(graph: RayServeGraph) -> Json:
     """Return the ConfigMap of the builder that serveConfigV2 names."""
     file = f"{BUILDER}.py"
     return {
         "apiVersion": CONFIG_MAP.api_version,
         "kind": CONFIG_MAP.kind,
-        "metadata": _metadata(graph, _builder_name(graph["metadata"]["name"]), {}),
+        "metadata": _metadata(graph, _builder_name(graph.metadata.name), {}),
         "data": {file: (RUNTIME / file).read_text()},
     }
 
@@ -105,9 +106,9 @@ def digest(value: object) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def is_controlled_by(item: Json, graph: Json) -> bool:
+def is_controlled_by(item: Json, graph: RayServeGraph) -> bool:
     references = item["metadata"].get("ownerReferences") or []
-    uid = graph["metadata"]["uid"]
+    uid = graph.metadata.uid
     return any(each.get("controller") and each.get("uid") == uid for each in references)
 
 
@@ -215,19 +216,19 @@ def _find_changes(old: object, new: object, path: Path) -> Iterator[Path]:
         yield path
 
 
-def _metadata(graph: Json, name: str, template: Json) -> Json:
-    owner = graph["metadata"]
+def _metadata(graph: RayServeGraph, name: str, template: Json) -> Json:
+    owner = graph.metadata
     return {
         "name": name,
-        "namespace": owner["namespace"],
-        "labels": {**_texts(template, "labels"), names.RAY_SERVE_GRAPH: owner["name"]},
+        "namespace": owner.namespace,
+        "labels": {**_texts(template, "labels"), names.RAY_SERVE_GRAPH: owner.name},
         "annotations": _texts(template, "annotations"),
         "ownerReferences": [
             {
                 "apiVersion": RAY_SERVE_GRAPH.api_version,
                 "kind": RAY_SERVE_GRAPH.kind,
-                "name": owner["name"],
-                "uid": owner["uid"],
+                "name": owner.name,
+                "uid": owner.uid,
                 "controller": True,
             }
         ],

@@ -19,6 +19,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Refused, SkyError, UserError
 from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET, Kind
 from kubectl_sky.words.notice import Notice
+from kubectl_sky.words.task_objects import RayServeGraph
 from kubectl_sky_server.ray import model_graph as graphs
 from kubectl_sky_server.ray import model_serve_config as serve_config
 from kubectl_sky_server.ray import model_service as service
@@ -49,8 +50,8 @@ class State:
     has_builder: bool = False
 
     @classmethod
-    def of(cls, graph: Json) -> "State":
-        status_before = graph.get("status") or {}
+    def of(cls, graph: RayServeGraph) -> "State":
+        status_before = graph.status or {}
         revision, text = (status_before.get(name) for name in ("observedRevision", "digest"))
         return cls(status_before, revision=revision, digest=text)
 
@@ -62,10 +63,10 @@ class Reconciler(Struct, frozen=True):
     trusted_hosts: Collection[str] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    def reconcile(self, graph: Json, state: State) -> float:
+    def reconcile(self, graph: RayServeGraph, state: State) -> float:
         """Bring a RayService to its graph; return the seconds until the next round."""
-        if state.source != graph["spec"]["source"]:
-            state.source = graph["spec"]["source"]
+        if state.source != graph.spec["source"]:
+            state.source = graph.spec["source"]
             state.etag = ""
             state.next_download = 0.0
 
@@ -88,15 +89,15 @@ class Reconciler(Struct, frozen=True):
         failed = any(condition.status is False for condition in applied)
         return min(pause, _MAX_BACKOFF_SECONDS / 10) if failed else pause
 
-    def _pause(self, graph: Json, state: State) -> float:
+    def _pause(self, graph: RayServeGraph, state: State) -> float:
         """Return the seconds until the next download, with jitter."""
-        pause = float(graph["spec"]["source"].get("pollIntervalSeconds") or 60)
+        pause = float(graph.spec["source"].get("pollIntervalSeconds") or 60)
         if state.failures:
             retry = backoff.delay(state.failures, _BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS)
             pause = min(retry, max(pause, _BACKOFF_SECONDS))
         return pause * random.uniform(0.9, 1.1)
 
-    def _download(self, graph: Json, state: State) -> list[Condition]:
+    def _download(self, graph: RayServeGraph, state: State) -> list[Condition]:
         try:
             source = self._source(graph, state.etag)
             answer = download(source, self.trusted_hosts)
@@ -109,9 +110,9 @@ class Reconciler(Struct, frozen=True):
             return [downloaded, *_last(state, "Parsed")]
         return [downloaded, _parse(answer, state)]
 
-    def _source(self, graph: Json, etag: str) -> Source:
+    def _source(self, graph: RayServeGraph, etag: str) -> Source:
         """Read the Secrets of the source. Raises DownloadFailed, or ClusterError."""
-        spec = graph["spec"]["source"]
+        spec = graph.spec["source"]
         token = self._secret(graph, spec.get("tokenSecretRef"), "token")
         authority = self._secret(graph, spec.get("caSecretRef"), "ca.crt")
         if len(authority) > _MAX_CA_BYTES:
@@ -122,7 +123,7 @@ class Reconciler(Struct, frozen=True):
             raise DownloadFailed("InvalidToken", "the token or the CA is not text") from None
         return Source(spec["url"], *texts, float(spec.get("timeoutSeconds") or 30), etag)
 
-    def _secret(self, graph: Json, reference: Json | None, default_key: str) -> bytes:
+    def _secret(self, graph: RayServeGraph, reference: Json | None, default_key: str) -> bytes:
         """Return the value of a Secret reference, empty for none. Raises DownloadFailed."""
         if not reference:
             return b""
@@ -130,11 +131,11 @@ class Reconciler(Struct, frozen=True):
         name = reference["name"]
         key = reference.get("key") or default_key
         try:
-            item = objects.get(self.session, SECRET, name, graph["metadata"]["namespace"])
+            item = objects.get(self.session, SECRET, name, graph.metadata.namespace)
         except NotFound:
             raise DownloadFailed("SecretNotFound", f'Secret "{name}" not found') from None
 
-        value = (item.get("data") or {}).get(key)
+        value = (item.data or {}).get(key)
         if not value:
             raise DownloadFailed("SecretNotFound", f'Secret "{name}" has no key "{key}"')
         try:
@@ -142,10 +143,10 @@ class Reconciler(Struct, frozen=True):
         except (binascii.Error, ValueError):
             raise DownloadFailed("SecretNotFound", f'Secret "{name}" is not base64') from None
 
-    def _apply(self, graph: Json, state: State) -> tuple[list[Condition], Json | None]:
+    def _apply(self, graph: RayServeGraph, state: State) -> tuple[list[Condition], Json | None]:
         """Apply the last valid graph, if any; return the condition and the RayService as it is."""
-        name = graph["metadata"]["name"]
-        namespace = graph["metadata"]["namespace"]
+        name = graph.metadata.name
+        namespace = graph.metadata.namespace
         live: Json | None = None
 
         try:
@@ -163,7 +164,7 @@ class Reconciler(Struct, frozen=True):
         return [condition], live
 
     def _apply_to(
-        self, graph: Json, state: State, desired: Json, live: Json | None
+        self, graph: RayServeGraph, state: State, desired: Json, live: Json | None
     ) -> tuple[Condition, Json]:
         name = desired["metadata"]["name"]
         if live and not service.is_controlled_by(live, graph):
@@ -189,7 +190,7 @@ class Reconciler(Struct, frozen=True):
         return Condition("Applied", True, "Applied", message), applied
 
     def _announce(
-        self, graph: Json, desired: Json, live: Json | None, differences: list[str]
+        self, graph: RayServeGraph, desired: Json, live: Json | None, differences: list[str]
     ) -> str:
         """Report what is about to be applied and what KubeRay does with it."""
         after = objects.apply(self.session, desired, dry_run=True)
@@ -204,7 +205,7 @@ class Reconciler(Struct, frozen=True):
         self.event(graph, "Normal", "Updating", message)
         return message
 
-    def _apply_builder(self, graph: Json) -> None:
+    def _apply_builder(self, graph: RayServeGraph) -> None:
         desired = service.builder(graph)
         name = desired["metadata"]["name"]
         live = self._get(CONFIG_MAP, name, desired["metadata"]["namespace"])
@@ -215,13 +216,15 @@ class Reconciler(Struct, frozen=True):
 
     def _get(self, kind: Kind, name: str, namespace: str) -> Json | None:
         with suppress(NotFound):
-            return objects.get(self.session, kind, name, namespace)
+            return objects.get_manifest(self.session, kind, name, namespace)
         return None
 
-    def _report(self, graph: Json, state: State, conditions: list[Condition], fields: Json) -> None:
+    def _report(
+        self, graph: RayServeGraph, state: State, conditions: list[Condition], fields: Json
+    ) -> None:
         """Write the status if it changes, and an Event for each new failure."""
-        metadata = graph["metadata"]
-        generation = metadata["generation"]
+        metadata = graph.metadata
+        generation = metadata.generation
         now = self.now()
         wanted = status.update(state.status, conditions, generation, now, **fields)
         if wanted == state.status:
@@ -233,21 +236,24 @@ class Reconciler(Struct, frozen=True):
         self._patch_status(graph, [{"op": "add", "path": "/status", "value": wanted}])
         state.status = wanted
 
-    def _patch_status(self, graph: Json, changes: list[Json], *, dry_run: bool = False) -> None:
+    def _patch_status(
+        self, graph: RayServeGraph, changes: list[Json], *, dry_run: bool = False
+    ) -> None:
         """Change the status. Raises NotFound if the RayServeGraph is deleted.
 
         A dry run only checks that it exists: a watch that was refused does not report what was
         deleted meanwhile, and the garbage collector would delete a RayService without an owner.
         """
-        metadata = graph["metadata"]
-        path = objects.path(RAY_SERVE_GRAPH, metadata["namespace"], metadata["name"], "status")
-        body = [{"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}, *changes]
+        metadata = graph.metadata
+        path = objects.path(RAY_SERVE_GRAPH, metadata.namespace, metadata.name, "status")
+        body = [{"op": "test", "path": "/metadata/uid", "value": metadata.uid}, *changes]
         headers = {"Content-Type": "application/json-patch+json"}
         query = {"dryRun": "All"} if dry_run else None
         self.session.send("PATCH", path, query=query, body=body, headers=headers)
 
-    def event(self, graph: Json, kind: str, reason: str, message: Notice) -> None:
-        about = graph | {"apiVersion": RAY_SERVE_GRAPH.api_version, "kind": RAY_SERVE_GRAPH.kind}
+    def event(self, graph: RayServeGraph, kind: str, reason: str, message: Notice) -> None:
+        type_fields = {"apiVersion": RAY_SERVE_GRAPH.api_version, "kind": RAY_SERVE_GRAPH.kind}
+        about = {**type_fields, "metadata": graph.metadata.identity}
         try:
             objects.create(self.session, events.event(about, kind, reason, message, self.now()))
         except SkyError:

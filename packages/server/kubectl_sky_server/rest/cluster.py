@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from kubectl_sky.actions import namespaces
 from kubectl_sky.actions import queues as queueing
-from kubectl_sky.cluster import access, objects, shapes
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.queues import QueueList
 from kubectl_sky.tasks import describe, pipeline
@@ -59,10 +59,10 @@ def _all_namespaces(caller: Caller) -> list[str]:
     """Return the namespaces of the cluster; those without permission to list them are unknown."""
     session = caller.session
     try:
-        items = objects.list_all(session, kinds.NAMESPACE, shape=shapes.METADATA_ONLY)
+        items = objects.list_metadata(session, kinds.NAMESPACE)
     except Forbidden:
         return _candidates(caller)
-    return sorted(item["metadata"]["name"] for item in items)[:_MAX_NAMESPACES]
+    return sorted(item.metadata.name for item in items)[:_MAX_NAMESPACES]
 
 
 def _candidates(caller: Caller) -> list[str]:

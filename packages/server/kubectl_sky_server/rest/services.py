@@ -19,7 +19,7 @@ from kubectl_sky.submitting.overrides import Overrides
 from kubectl_sky.submitting.submit import Connect, Options
 from kubectl_sky.tasks import deletion
 from kubectl_sky.tasks.ui import UI
-from kubectl_sky.words import kinds
+from kubectl_sky.words.task_objects import RayService
 from kubectl_sky_server.rest import streams
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.documents import DocumentRoute, deleting, encode
@@ -76,7 +76,7 @@ def replica_logs(
     is_events = EVENT_STREAM in request.headers.get("accept", "")
     cursor = streams.Cursor.parse(last_event_id or "") if is_events else streams.Cursor({})
     live = action.find(caller.session, scope.user, name)
-    pods = [pod["metadata"]["name"] for pod in action.pods(caller.session, live)]
+    pods = [pod.metadata.name for pod in action.pods(caller.session, live)]
     options = LogOptions(
         follow=query.follow,
         tail=query.tail,
@@ -138,7 +138,7 @@ def _run(config: Config, caller: Caller, text: bytes, name: str, run: _Action) -
     session = caller.session
     user = caller.user
     live = action.find(session, user, name) if name else None
-    is_ray = live is not None and live["kind"] == kinds.RAY_SERVICE.kind
+    is_ray = live is not None and isinstance(live, RayService)
     backend = "rayservice" if is_ray else "service"
     flags = Flags(backend=backend, new=not name)
     source = replace(source_of(text, config, Overrides(name=name or None)), serve=flags)

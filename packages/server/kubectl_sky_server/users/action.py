@@ -14,8 +14,11 @@ from kubectl_sky.render.manifests import Manifest, render_template
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names, owners
+from kubectl_sky.words.core_objects import ResourceQuota
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.objects import Object
 from kubectl_sky.words.owners import User
+from kubectl_sky.words.scheduled_objects import KueueQueue
 from kubectl_sky_server.assets import TEMPLATES
 from kubectl_sky_server.users import model
 from kubectl_sky_server.users.model import Account, QuotaFlags
@@ -143,7 +146,7 @@ def candidates(session: Session) -> Iterator[tuple[str, str]]:
 def _get_namespace(session: Session, name: str) -> Json | None:
     with suppress(NotFound):
         kind = kinds.NAMESPACE
-        return objects.get(session, kind, name) | {"apiVersion": "v1", "kind": kind.kind}
+        return objects.get_manifest(session, kind, name) | {"apiVersion": "v1", "kind": kind.kind}
     return None
 
 
@@ -157,7 +160,7 @@ def _find_served_queue(session: Session) -> Kind | None:
 def _list_objects(session: Session, namespace: str, local_queue: Kind | None) -> list[Json]:
     """Return all objects in a namespace of the kinds of a user's, the bindings first."""
     served = (*_KINDS, *filter(None, [local_queue]))
-    return [item for kind in served for item in objects.list_all(session, kind, namespace)]
+    return [item for kind in served for item in objects.list_manifests(session, kind, namespace)]
 
 
 def _key(item: Json) -> tuple[str, str]:
@@ -165,7 +168,9 @@ def _key(item: Json) -> tuple[str, str]:
 
 
 def _is_of(item: Json, user: User) -> bool:
-    return _is_account(item) and user.owns(item["metadata"])
+    metadata = item["metadata"]
+    labels = metadata.get("labels") or {}
+    return _is_account(item) and user.owns(labels, metadata.get("annotations") or {})
 
 
 def _is_account(item: Json) -> bool:
@@ -279,7 +284,7 @@ def _choose_queue(
     except (Forbidden, NotServed):
         return requested or "", ()
 
-    existing = sorted(item["metadata"]["name"] for item in items)
+    existing = sorted(item.metadata.name for item in items)
     listed = ", ".join(existing[:12])
     if requested and requested not in existing:
         hint = f"existing: {listed}" if existing else "the cluster has none"
@@ -318,11 +323,11 @@ def _content(item: Json) -> Json:
 
 
 def list_accounts(session: Session, namespace: str | None) -> list[model.User]:
-    roles = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
-    quotas: dict[str, list[Json]] = {}
+    roles = objects.list_metadata(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
+    quotas: dict[str, list[ResourceQuota]] = {}
     for item in objects.list_all(session, kinds.RESOURCE_QUOTA, namespace):
-        quotas.setdefault(item["metadata"]["namespace"], []).append(item)
-    spaces = [(role["metadata"]["namespace"], role) for role in roles]
+        quotas.setdefault(item.metadata.namespace, []).append(item)
+    spaces = [(role.metadata.namespace, role) for role in roles]
     statuses = (model.account(where, role, quotas.get(where, ())) for where, role in spaces)
     return sorted(statuses, key=lambda status: (status.user, status.namespace))
 
@@ -333,23 +338,23 @@ def get_account(session: Session, name: str | None, namespace: str | None) -> mo
     Raises UserError if the user is not found.
     """
     role = _get_role(session, name, namespace) if name else None
-    where = role["metadata"]["namespace"] if role else session.namespace
-    queues: list[Json] = []
+    where = role.metadata.namespace if role else session.namespace
+    queues: list[KueueQueue] = []
     with suppress(NotServed, Forbidden):
         queues = access.list_kueue(session, kinds.LOCAL_QUEUE, where) if role else []
     quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, where)
     return model.account(where, role, quotas, queues)
 
 
-def _get_role(session: Session, name: str, namespace: str | None) -> Json:
+def _get_role(session: Session, name: str, namespace: str | None) -> Object:
     """Return the Role of a user, which is deleted last. Raises UserError unless there is one."""
     user = owners.name_owner(name)
-    items = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
-    roles = [item for item in items if _is_of(item, user)]
+    items = objects.list_metadata(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
+    roles = [item for item in items if user.owns(item.metadata.labels, item.metadata.annotations)]
     if len(roles) == 1:
         return roles[0]
     if roles:
-        namespaces = ", ".join(sorted(item["metadata"]["namespace"] for item in roles))
+        namespaces = ", ".join(sorted(item.metadata.namespace for item in roles))
         raise UserError(
             f'user "{name}" has several namespaces: {namespaces}', "choose one with --namespace"
         )
@@ -379,8 +384,8 @@ def plan_removal(
     """Return what to remove of a user. Raises UserError if the user is not found."""
     user = owners.name_owner(name)
     role = _get_role(session, name, namespace)
-    where = role["metadata"]["namespace"]
-    kind = role["metadata"]["labels"][names.ACCOUNT]
+    where = role.metadata.namespace
+    kind = role.metadata.labels[names.ACCOUNT]
 
     live = _list_objects(session, where, _find_served_queue(session))
     own = [item for item in live if _is_of(item, user)]

@@ -12,10 +12,13 @@ from kubectl_sky.plan.resources import ACCELERATORS, amounts, readable, show
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.words import names, owners
+from kubectl_sky.words.core_objects import ResourceQuota
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.names import standard_labels
+from kubectl_sky.words.objects import Object
+from kubectl_sky.words.scheduled_objects import KueueQueue
 
-Object = Mapping[str, Any]
+Manifest = Mapping[str, Any]
 
 USER = "User"
 GROUP = "Group"
@@ -182,7 +185,7 @@ class UserList(Document, frozen=True, kw_only=True):
     users: list[User]
 
 
-def name_of(item: Object) -> str:
+def name_of(item: Manifest) -> str:
     """Return the name of the user of an object of `users add`."""
     metadata = item["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -191,23 +194,33 @@ def name_of(item: Object) -> str:
 
 
 def account(
-    namespace: str, role: Object | None, quotas: Iterable[Object], queues: Iterable[Object] = ()
+    namespace: str,
+    role: Object | None,
+    quotas: Iterable[ResourceQuota],
+    queues: Iterable[KueueQueue] = (),
 ) -> User:
-    metadata: Object = role["metadata"] if role else {}
-    user = name_of(role) if role else ""
+    user = _name_of(role) if role else ""
+    kind = role.metadata.labels.get(names.ACCOUNT, "") if role else ""
+    created_at = role.metadata.creation_timestamp if role else ""
 
     uses = []
     for quota in quotas:
-        used = amounts((quota.get("status") or {}).get("used"))
-        for name, limit in sorted(amounts((quota.get("spec") or {}).get("hard")).items()):
+        used = amounts(quota.status.used)
+        for name, limit in sorted(amounts(quota.spec.hard).items()):
             size = show(name, used[name]) if name in used else "0"
-            uses.append(Quota(str(quota["metadata"]["name"]), name, size, show(name, limit)))
+            uses.append(Quota(quota.metadata.name, name, size, show(name, limit)))
 
     return User(
         user=user,
-        kind=str((metadata.get("labels") or {}).get(names.ACCOUNT, "")),
+        kind=kind,
         namespace=namespace,
-        created_at=str(metadata.get("creationTimestamp") or ""),
+        created_at=created_at,
         quotas=tuple(uses),
-        queues=tuple(str(item["metadata"]["name"]) for item in queues if name_of(item) == user),
+        queues=tuple(item.metadata.name for item in queues if _name_of(item) == user),
     )
+
+
+def _name_of(item: Object) -> str:
+    metadata = item.metadata
+    name = metadata.annotations.get(names.ORIGINAL_USER)
+    return name or metadata.labels.get(names.USERNAME, "")

@@ -35,7 +35,7 @@ class Letters(Controller[str]):
         return key[0]
 
     def changed(self, event: WatchEvent) -> tuple[str, float] | None:
-        name = event.object["metadata"]["name"]
+        name = event.object.metadata.name
         self.events.append(f"{event.type} {name}")
         return (name, 0.0) if name != "ignored" else None
 

@@ -19,6 +19,7 @@ from tests.actions.test_lead import CHAIN, NODES, STAGES, run, suspended
 from tests.builders import ID, make_silent
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
+from tests.reading import read_job
 
 LOST_AFTER = timedelta(minutes=5)
 
@@ -62,7 +63,9 @@ def test_controller_forgets_task_that_was_deleted_while_its_watch_was_refused(
     for job in known:
         api.remove(kinds.JOB, job["metadata"]["name"])
     controller = TasksController(api.session(), None)
-    (*_, work) = (controller.changed(WatchEvent(Change.ADDED, kinds.JOB, job)) for job in known)
+    (*_, work) = (
+        controller.changed(WatchEvent(Change.ADDED, kinds.JOB, read_job(job))) for job in known
+    )
     assert work and controller.process(work[0]) is None
     assert len(controller._index) == 0
 

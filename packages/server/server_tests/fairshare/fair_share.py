@@ -88,7 +88,7 @@ class World:
     def state(self, name: str = ALICE) -> State:
         """Return the state of a class, whose value must follow from it."""
         item = self.priority_class(name)
-        state = State.read(item)
+        state = State.read(item["metadata"]["annotations"])
         assert state
         policy = self.policies[QUEUE]
         assert item["value"] == policy.value(state.weight, state.base)

@@ -8,10 +8,12 @@ from click.testing import CliRunner, Result
 
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.words.core_objects import PriorityClass
 from kubectl_sky_server.fairshare import action
 from kubectl_sky_server.fairshare.action import FairShareClass
 from kubectl_sky_server.fairshare.model_state import RECOVERS
 from server_tests.fairshare.fair_share import ALICE, World
+from tests.reading import read_as
 
 
 def invoke(*arguments: str) -> Result:
@@ -55,7 +57,9 @@ def test_status_damaged_time_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> No
     session = World().cluster.session()
     monkeypatch.setattr(Session, "connect", lambda *_: session)
     item = {"metadata": {"name": "x", "annotations": {RECOVERS: "soon"}}, "value": 5}
-    monkeypatch.setattr(action, "list_classes", lambda _: [FairShareClass.read(item)])
+    monkeypatch.setattr(
+        action, "list_classes", lambda _: [FairShareClass.read(read_as(PriorityClass, item))]
+    )
     done = invoke()
     assert done.exception is None
     assert done.output.splitlines()[1].split()[-1] == "-"

@@ -19,6 +19,7 @@ from kubectl_sky_server.fairshare.model_policy import Policy
 from server_tests.fairshare.fair_share import ALICE, POLICY, QUEUE, Json, World
 from tests.fake_cluster import value_of
 from tests.polling import eventually
+from tests.reading import read
 
 
 @pytest.fixture
@@ -248,7 +249,9 @@ def test_change_of_pod_group_that_matters_wakes_controller(world: World) -> None
     controller = world.controller()
 
     def changed(item: Json, type_: Change = Change.MODIFIED) -> bool:
-        return bool(controller.changed(WatchEvent(type_, kinds.POD_GROUP, item)))
+        return bool(
+            controller.changed(WatchEvent(type_, kinds.POD_GROUP, read(kinds.POD_GROUP, item)))
+        )
 
     assert changed(world.group("a"))
     assert not changed(world.group("a"))
@@ -256,7 +259,9 @@ def test_change_of_pod_group_that_matters_wakes_controller(world: World) -> None
     assert changed(world.group("a", "Running"), Change.DELETED)
     assert changed(world.group("a", "Running"))
     item = world.put_class(ALICE, 7)
-    assert controller.changed(WatchEvent(Change.MODIFIED, kinds.PRIORITY_CLASS, item))
+    assert controller.changed(
+        WatchEvent(Change.MODIFIED, kinds.PRIORITY_CLASS, read(kinds.PRIORITY_CLASS, item))
+    )
 
 
 def test_error_of_one_class_does_not_stop_others(world: World) -> None:

@@ -11,11 +11,13 @@ from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.errors import NotFound
 from kubectl_sky.words import names
 from kubectl_sky.words.kinds import RAY_SERVE_GRAPH, RAY_SERVICE
+from kubectl_sky.words.task_objects import RayServeGraph
 from kubectl_sky_server.controllers.loop import Loop
 from kubectl_sky_server.ray.controller import Key, RayController
 from kubectl_sky_server.ray.reconcile import Reconciler, State
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
+from tests.reading import read
 
 KEY = Key("team", "fruit")
 
@@ -31,13 +33,13 @@ def controller_of(**functions: Any) -> RayController:
 
 
 def change(item: Json, type_: Change = Change.MODIFIED) -> WatchEvent:
-    return WatchEvent(type_, RAY_SERVE_GRAPH, item)
+    return WatchEvent(type_, RAY_SERVE_GRAPH, read(RAY_SERVE_GRAPH, item))
 
 
 def test_changes_of_spec_and_service_are_rounds_and_others_are_not() -> None:
     controller = controller_of()
     owned = {"namespace": "team", "labels": {names.RAY_SERVE_GRAPH: "fruit"}}
-    service = WatchEvent(Change.MODIFIED, RAY_SERVICE, {"metadata": owned})
+    service = WatchEvent(Change.MODIFIED, RAY_SERVICE, read(RAY_SERVICE, {"metadata": owned}))
     assert controller.changed(service) is None, "of no known RayServeGraph"
     assert controller.changed(change(graph())) == (KEY, 0.0)
     assert controller.changed(change(graph())) is None, "its status"
@@ -58,7 +60,7 @@ def test_deleted_graph_has_no_more_rounds(event: WatchEvent) -> None:
 
 
 def test_graph_deleted_while_its_watch_was_refused_is_downloaded_no_more() -> None:
-    def reconcile(manifest: Json, state: State) -> float:
+    def reconcile(graph: RayServeGraph, state: State) -> float:
         raise NotFound("rayservegraphs fruit not found")
 
     controller = controller_of(reconcile=reconcile)
@@ -72,9 +74,9 @@ def test_slow_sources_of_one_namespace_do_not_delay_graphs_of_another() -> None:
     rounds: list[str] = []
     finish = threading.Event()
 
-    def reconcile(manifest: Json, state: State) -> float:
-        rounds.append(manifest["metadata"]["namespace"])
-        if manifest["metadata"]["namespace"] == "stranger":
+    def reconcile(graph: RayServeGraph, state: State) -> float:
+        rounds.append(graph.metadata.namespace)
+        if graph.metadata.namespace == "stranger":
             finish.wait(60)
         return 60.0
 

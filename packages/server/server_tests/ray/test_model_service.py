@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from kubectl_sky.words import names
+from kubectl_sky.words.task_objects import RayServeGraph
 from kubectl_sky_server.ray import model_service as service
 from kubectl_sky_server.ray.model_service import Effect, InvalidTemplate
 from server_tests.ray.graphs import make_pod, make_spec
+from tests.reading import read_as
 
 Json = dict[str, Any]
 
@@ -26,7 +28,7 @@ def head(spec: Json) -> Json:
 
 
 def test_ray_service_mounts_builder_into_all_groups() -> None:
-    manifest = service.ray_service(make_graph(), "config")
+    manifest = service.ray_service(read_as(RayServeGraph, make_graph()), "config")
     groups = manifest["spec"]["rayClusterConfig"]
     for group in (groups["headGroupSpec"], *groups["workerGroupSpecs"]):
         pod = group["template"]["spec"]
@@ -36,8 +38,10 @@ def test_ray_service_mounts_builder_into_all_groups() -> None:
         assert pod["containers"][0]["env"] == [{"name": "PYTHONPATH", "value": "/etc/kubectl-sky"}]
     assert manifest["spec"]["serveConfigV2"] == "config"
     assert manifest["metadata"]["labels"] == {"a": "b", names.RAY_SERVE_GRAPH: "fruit"}
-    assert service.is_controlled_by(manifest, make_graph())
-    assert service.is_controlled_by(service.builder(make_graph()), make_graph())
+    assert service.is_controlled_by(manifest, read_as(RayServeGraph, make_graph()))
+    assert service.is_controlled_by(
+        service.builder(read_as(RayServeGraph, make_graph())), read_as(RayServeGraph, make_graph())
+    )
 
 
 def test_ray_service_keeps_template_unchanged_and_python_path() -> None:
@@ -45,7 +49,7 @@ def test_ray_service_keeps_template_unchanged_and_python_path() -> None:
     head(spec)["containers"][0]["env"] = [{"name": "PYTHONPATH", "value": "/app"}]
     graph = make_graph(spec)
     before = copy.deepcopy(graph)
-    manifest = service.ray_service(graph, "config")
+    manifest = service.ray_service(read_as(RayServeGraph, graph), "config")
     (variable,) = head(manifest["spec"])["containers"][0]["env"]
     assert variable["value"] == "/app:/etc/kubectl-sky"
     assert graph == before
@@ -86,17 +90,17 @@ def test_ray_service_keeps_template_unchanged_and_python_path() -> None:
 )
 def test_ray_service_invalid_template_names_field(spec: Json, message: str) -> None:
     with pytest.raises(InvalidTemplate, match=message):
-        service.ray_service(make_graph(spec), "config")
+        service.ray_service(read_as(RayServeGraph, make_graph(spec)), "config")
 
 
 @pytest.mark.parametrize("name", ["x" * 48, "a.b", "1a"])
 def test_ray_service_name_that_kuberay_refuses_is_refused(name: str) -> None:
     with pytest.raises(InvalidTemplate, match="is not a valid name of a RayService"):
-        service.ray_service(make_graph(name=name), "config")
+        service.ray_service(read_as(RayServeGraph, make_graph(name=name)), "config")
 
 
 def test_differences_ignores_defaults_but_not_edits() -> None:
-    desired = service.ray_service(make_graph(), "config")
+    desired = service.ray_service(read_as(RayServeGraph, make_graph()), "config")
     live = copy.deepcopy(desired)
     live["spec"]["rayClusterConfig"]["suspend"] = True
     live["metadata"] |= {"finalizers": ["ray.io/x"], "ownerReferences": []}
@@ -114,7 +118,7 @@ def test_rewritten_by_kuberay_is_no_difference_and_no_change() -> None:
     spec = make_spec()
     head(spec)["containers"][0]["resources"] = {"limits": {"cpu": 1, "memory": "1024Mi"}}
     spec["excludeHeadPodFromServeSvc"] = False
-    desired = service.ray_service(make_graph(spec), "config")
+    desired = service.ray_service(read_as(RayServeGraph, make_graph(spec)), "config")
     live = copy.deepcopy(desired)
     del live["spec"]["excludeHeadPodFromServeSvc"]
     head(live["spec"])["containers"][0]["resources"]["limits"] = {"cpu": "1", "memory": "1Gi"}
@@ -133,8 +137,8 @@ def test_rewritten_by_kuberay_is_no_difference_and_no_change() -> None:
 def test_differences_removed_field_changes_digest() -> None:
     spec = make_spec()
     spec["excludeHeadPodFromServeSvc"] = True
-    live = service.ray_service(make_graph(spec), "config")
-    desired = service.ray_service(make_graph(), "config")
+    live = service.ray_service(read_as(RayServeGraph, make_graph(spec)), "config")
+    desired = service.ray_service(read_as(RayServeGraph, make_graph()), "config")
     digest = f"metadata.annotations.{names.RAY_DIGEST}"
     assert service.differences(desired, live) == [digest]
     assert not service.was_applied(desired, live)

@@ -8,13 +8,16 @@ from typing import Any, cast
 
 import pytest
 
+from kubectl_sky.cluster.encoding import WHOLE, Whole
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import NotFound, NotServed, Refused
+from kubectl_sky.words.task_objects import RayServeGraph
 from kubectl_sky_practice import patches
 from kubectl_sky_server.ray import reconcile
 from kubectl_sky_server.ray.reconcile import Reconciler, State
 from server_tests.ray.graphs import make_bytes, make_spec
 from server_tests.ray.source import GraphSource, serving
+from tests.reading import read_as
 
 Json = dict[str, Any]
 
@@ -37,9 +40,19 @@ class Api:
         self.absent: set[str] = set()  # paths that cannot be changed
         self.mutate: Callable[[Json], None] = lambda item: None
 
-    def send(self, method: str, path: str, *, body: Any = None, **options: Any) -> Answer:
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        shape: type[Any] | Whole = WHOLE,
+        **options: Any,
+    ) -> Answer[Any]:
         body = json.loads(body) if isinstance(body, bytes) else body  # an apply
-        return Answer(200, self._answer(method, path, body, **options), retried=False)
+        answer = self._answer(method, path, body, **options)
+        read = answer if isinstance(shape, Whole) else read_as(shape, answer)
+        return Answer(200, read, retried=False)
 
     def _answer(
         self,
@@ -48,7 +61,6 @@ class Api:
         body: Any,
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-        shape: type = dict,
     ) -> Json:
         if path.endswith("/events"):
             self.events.append(body["reason"])
@@ -96,7 +108,7 @@ class Rounds:
             },
         }
         self.reconciler = Reconciler(cast(Session, self.api), ("127.0.0.1",))
-        self.state = State.of(self.graph)
+        self.state = State.of(read_as(RayServeGraph, self.graph))
 
     def set_secret(self, token: str, key: str = "token") -> None:
         value = base64.b64encode(token.encode()).decode()
@@ -107,7 +119,7 @@ class Rounds:
         if download:
             self.state.next_download = 0.0
         self.api.writes.clear()
-        self.reconciler.reconcile(self.graph, self.state)
+        self.reconciler.reconcile(read_as(RayServeGraph, self.graph), self.state)
         return self.api.writes
 
 
@@ -204,7 +216,7 @@ def test_round_after_restart_with_source_down_keeps_revision(rounds: Rounds) -> 
     rounds.run()
     rounds.graph["status"] = rounds.api.objects[STATUS]
     rounds.source.mode = 500
-    rounds.state = State.of(rounds.graph)
+    rounds.state = State.of(read_as(RayServeGraph, rounds.graph))
     assert rounds.run() == [f"PATCH {STATUS}"]
     assert rounds.api.objects[STATUS]["observedRevision"] == "7"
     assert rounds.api.condition("Downloaded") == "ServerError"
