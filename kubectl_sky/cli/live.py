@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kubectl_sky.observe.escapes import plain
 
 if TYPE_CHECKING:
-    from kubectl_sky.tasks.ui import Waiting
+    from kubectl_sky.tasks.ui import WaitingLine
 
 _INTERVAL = 0.25  # seconds between looks at the clock
 _ERASE = "\r\x1b[K"
@@ -28,7 +28,7 @@ class LiveLine:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, WaitingLine] = {}
         self._drawn = ""
         self._suspended = 0
         self._partial = False  # whether the last output has no final newline
@@ -37,7 +37,7 @@ class LiveLine:
         self._title = ""
         self._ended = False
 
-    def set(self, key: str, waiting: "Waiting | None") -> None:
+    def set(self, key: str, waiting: "WaitingLine | None") -> None:
         """Show what a task waits for; None if it waits no longer."""
         with self._lock:
             self._waiting.pop(key, None)
@@ -120,7 +120,7 @@ class LiveLine:
             self._drawn = ""
 
 
-def line(waiting: "Sequence[Waiting]", now: float, columns: int) -> str:
+def line(waiting: "Sequence[WaitingLine]", now: float, columns: int) -> str:
     """Format the line: `train: pulling python:3.13 on gpu-7 · 0:42 of 5:00`.
 
     The text is cut so that the time fits into the columns.

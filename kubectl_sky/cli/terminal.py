@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
 from kubectl_sky.observe.logs import Form, Lines, LogFormat, Origin, differing
-from kubectl_sky.tasks.ui import UI, Waiting
+from kubectl_sky.tasks.ui import UI, WaitingLine
 from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Terminal(UI):
     def live(self) -> bool:
         return output.is_live()
 
-    def waiting(self, task_id: str, waiting: Waiting | None) -> None:
+    def waiting(self, task_id: str, waiting: WaitingLine | None) -> None:
         """Show what a task waits for: on a live line, or a line for each change."""
         if self.live:
             output.live.set(task_id, waiting)

@@ -20,7 +20,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Forbidden, NotServed, Unreachable
 from kubectl_sky.words.kinds import Kind, ReadKind
-from kubectl_sky.words.objects import NO_OBJECT, Object, Part, Texts
+from kubectl_sky.words.objects import NO_OBJECT, Fields, Object, Texts
 
 T = TypeVar("T")
 
@@ -57,32 +57,32 @@ Events = queue.Queue[WatchEvent | ClusterError]
 Trim = Callable[[Any], Object]
 
 
-class _Type(Part, frozen=True, kw_only=True):
+class _Type(Fields, frozen=True, kw_only=True):
     """A line of a watch, of which the type says what its object is."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
-class _Line(Part, Generic[T], frozen=True, kw_only=True):
+class _Line(Fields, Generic[T], frozen=True, kw_only=True):
     """A line of a watch."""
 
     object: T
 
 
-class _BookmarkMetadata(Part, frozen=True, kw_only=True):
+class _BookmarkMetadata(Fields, frozen=True, kw_only=True):
     """What a bookmark says: how far the watch has come."""
 
     annotations: Texts = field(default_factory=dict)
     resource_version: str
 
 
-class _Bookmark(Part, frozen=True, kw_only=True):
+class _Bookmark(Fields, frozen=True, kw_only=True):
     """A bookmark."""
 
     metadata: _BookmarkMetadata
 
 
-class Selection(Struct, frozen=True):
+class ObjectSelection(Struct, frozen=True):
     """What to watch: kinds in a namespace (None: all) with a label selector.
 
     An `optional` kind that is not served, or forbidden to this user, has no objects. It is an error
@@ -96,7 +96,7 @@ class Selection(Struct, frozen=True):
 
 
 def watch_kinds(
-    session: Session, selection: Selection, stop: Event | None = None
+    session: Session, selection: ObjectSelection, stop: Event | None = None
 ) -> Generator[WatchEvent | None]:
     """Yield existing objects as ADDED, then SYNCED for each kind, then changes; None when idle.
 
@@ -111,7 +111,7 @@ def watch_kinds(
 
 
 def watch_forever(
-    session: Session, selection: Selection, stop: Event, trim: Trim | None = None
+    session: Session, selection: ObjectSelection, stop: Event, trim: Trim | None = None
 ) -> Iterator[WatchEvent | None]:
     """Yield what `watch_kinds` yields until `stop` is set: an outage never ends it.
 
@@ -148,7 +148,7 @@ class SharedWatch:
             value: queue.Queue(_MAX_QUEUED_EVENTS) for value in values
         }
         self._value_of: dict[str, str] = {}  # by the uid of an object
-        selection = Selection(kinds, namespace, f"{label} in ({','.join(values)})")
+        selection = ObjectSelection(kinds, namespace, f"{label} in ({','.join(values)})")
         self._watch = watch_kinds(session, selection, stop)
         self._thread: Thread | None = None
         self._lock = Lock()
@@ -201,7 +201,7 @@ class SharedWatch:
                     break
 
 
-def _watchers(session: Session, selection: Selection, events: Events) -> "list[_KindWatcher]":
+def _watchers(session: Session, selection: ObjectSelection, events: Events) -> "list[_KindWatcher]":
     return [_KindWatcher(session, kind, selection, events) for kind in selection.kinds]
 
 
@@ -236,7 +236,7 @@ class _KindWatcher:
     """Read one kind in its own thread, so that the server never blocks the caller."""
 
     def __init__(
-        self, session: Session, kind: ReadKind[Object], selection: Selection, events: Events
+        self, session: Session, kind: ReadKind[Object], selection: ObjectSelection, events: Events
     ) -> None:
         self.session = session
         self.kind = kind

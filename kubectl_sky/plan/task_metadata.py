@@ -14,7 +14,7 @@ from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.names import standard_labels
 
 
-class TaskMetadata(Struct, frozen=True):
+class ObjectMetadata(Struct, frozen=True):
     """The task ID, the name prefix, and the labels and annotations of all objects."""
 
     id: str
@@ -50,7 +50,7 @@ class TaskMetadata(Struct, frozen=True):
 
 def build_metadata(
     task: Task, task_id: str, facts: Facts, placement: Placement, queue: str | None
-) -> TaskMetadata:
+) -> ObjectMetadata:
     """Return a task's identity; the default name contains the task ID."""
     resources = placement.resources
     title = task.name or f"task-{task_id}"
@@ -71,7 +71,7 @@ def build_metadata(
 
     stem = names.dns_label(title)
     standard = standard_labels(title, names.task_object(stem, task_id))
-    return TaskMetadata(task_id, stem, standard | user_labels | our_labels, annotations)
+    return ObjectMetadata(task_id, stem, standard | user_labels | our_labels, annotations)
 
 
 def array_annotation(task: Task) -> dict[str, str]:

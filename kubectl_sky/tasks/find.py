@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.watch import Selection
+from kubectl_sky.cluster.watch import ObjectSelection
 from kubectl_sky.errors import Forbidden, NotServed, UnknownName, UserError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.ownership import Missing, TaskObjects
@@ -368,10 +368,10 @@ def unknown_rank(task: TaskStatus, rank: int) -> UserError:
     return UserError(f"task {task.id} has no rank {rank}", hint)
 
 
-def select_objects(session: Session, namespace: str | None, selector: str) -> Selection:
+def select_objects(session: Session, namespace: str | None, selector: str) -> ObjectSelection:
     """Return what to watch for tasks and their pods."""
     served = [kind for kind in registry.KINDS if access.may_serve(session, kind)]
-    return Selection((*served, kinds.POD), namespace, selector, _OPTIONAL_KINDS)
+    return ObjectSelection((*served, kinds.POD), namespace, selector, _OPTIONAL_KINDS)
 
 
 def list_pods(session: Session, namespace: str | None, selector: str) -> list[Pod]:

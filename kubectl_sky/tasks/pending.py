@@ -28,7 +28,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import WaitingStage
 from kubectl_sky.tasks import room, watch
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.tasks.ui import UI, Waiting
+from kubectl_sky.tasks.ui import UI, WaitingLine
 from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.core_objects import Event
@@ -266,11 +266,11 @@ class StartReporter:
     def _stage_of(self, task: TaskStatus) -> WaitingStage | None:
         return waiting.stage(task, self._cause)
 
-    def _waiting(self, task: TaskStatus, text: str) -> Waiting:
+    def _waiting(self, task: TaskStatus, text: str) -> WaitingLine:
         """Add the elapsed time and the limit; time in a queue has no limit."""
         if any(node.reason == QUEUED for node in task.nodes):
-            return Waiting(text, self._begun_at)
-        return Waiting(text, self._started_at, self._limit)
+            return WaitingLine(text, self._begun_at)
+        return WaitingLine(text, self._started_at, self._limit)
 
 
 class WaitReporter(StartReporter):
@@ -296,5 +296,5 @@ class WaitReporter(StartReporter):
         running = WaitingStage(waiting.progress(task), normal=True) if self._ui.live else None
         return super()._stage_of(task) or running
 
-    def _waiting(self, task: TaskStatus, text: str) -> Waiting:
-        return Waiting(text, self._since, self._timeout)
+    def _waiting(self, task: TaskStatus, text: str) -> WaitingLine:
+        return WaitingLine(text, self._since, self._timeout)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Advance = Callable[[int], object]  # takes the number of objects or bytes that were processed
 
 
-class Waiting(Struct, frozen=True):
+class WaitingLine(Struct, frozen=True):
     """What a task waits for, since when (on the monotonic clock), and its limit in seconds."""
 
     text: str
@@ -51,7 +51,7 @@ class UI:
         """Whether `waiting` updates a line; otherwise it adds a line."""
         return False
 
-    def waiting(self, task_id: str, waiting: Waiting | None) -> None:
+    def waiting(self, task_id: str, waiting: WaitingLine | None) -> None:
         if waiting:
             self.note(waiting.text)
 

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.watch import Change, Selection, SharedWatch, WatchEvent, watch_kinds
+from kubectl_sky.cluster.watch import Change, ObjectSelection, SharedWatch, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskStopped, Unreachable
 from kubectl_sky.observe import ownership, record, waiting
 from kubectl_sky.observe.nodes import State
@@ -173,7 +173,7 @@ def watch_pipeline(
         yield matches[0]
 
 
-class TaskSnapshot(Struct, frozen=True):
+class WatchedTask(Struct, frozen=True):
     """A snapshot of a task and its pods."""
 
     task: TaskStatus
@@ -216,7 +216,7 @@ def watch_task(
     task: TaskStatus,
     stop: Event | None = None,
     shared: SharedWatches | None = None,
-) -> Iterator[TaskSnapshot | None]:
+) -> Iterator[WatchedTask | None]:
     """Yield the current state of a task, then each change; None when idle.
 
     Evidence of failed nodes is kept in the local cache.
@@ -224,14 +224,14 @@ def watch_task(
     have finished and others have been missing for a while.
     """
     selector = names.selector({names.TASK_ID: task.id})
-    watched = Selection((task.workload.kind, kinds.POD), task.namespace, selector)
+    watched = ObjectSelection((task.workload.kind, kinds.POD), task.namespace, selector)
     items = _WatchedObjects(watched.kinds)
     patient = session.patient(stop)
     recorder = EvidenceRecorder(session)
     grace = _Grace()
     resolver = OwnershipResolver(patient)
 
-    def take_snapshot() -> TaskSnapshot:
+    def take_snapshot() -> WatchedTask:
         return _snapshot(session, task, resolver.decide(task.namespace, *items.split()))
 
     incomplete = False
@@ -285,7 +285,7 @@ class _Grace:
             )
 
 
-def _has_all_pods(snapshot: TaskSnapshot) -> bool:
+def _has_all_pods(snapshot: WatchedTask) -> bool:
     task = snapshot.task
     finished = task.num_nodes if task.over else sum(node.state.ended for node in task.nodes)
     return sum(map(_has_ended, snapshot.pods)) >= finished + task.restarts
@@ -295,7 +295,7 @@ def _has_ended(pod: Pod) -> bool:
     return pod.status.has_ended
 
 
-def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) -> TaskSnapshot:
+def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) -> WatchedTask:
     """Return a snapshot of the task.
 
     Raises TaskDeleted when its objects, compared by uid, were deleted.
@@ -306,7 +306,7 @@ def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) 
         message = f"its {task.workload.kind.kind}s have been deleted"
         raise TaskDeleted(Notice(f"task {task.id} ({task.name}) was stopped: {message}"))
     (current,) = evidence.fold(session, [match])
-    return TaskSnapshot(current, tuple(match.all_pods))
+    return WatchedTask(current, tuple(match.all_pods))
 
 
 class Until(StrEnum):

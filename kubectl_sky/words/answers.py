@@ -4,19 +4,19 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import field
 
-from kubectl_sky.words.objects import Part
+from kubectl_sky.words.objects import Fields
 
 T = TypeVar("T")
 
 
-class ListMetadata(Part, frozen=True, kw_only=True):
+class ListMetadata(Fields, frozen=True, kw_only=True):
     """The metadata of a page of a list."""
 
     continue_token: str | None = field(default=None, name="continue")
     resource_version: str | None = None
 
 
-class Page(Part, Generic[T], frozen=True, kw_only=True):
+class Page(Fields, Generic[T], frozen=True, kw_only=True):
     """A page of a list; some servers write null for an empty one."""
 
     items: list[T] | None
@@ -28,69 +28,69 @@ def page_of(shape: type[T]) -> type[Page[T]]:
     return Page[shape]  # type: ignore[valid-type]
 
 
-class GroupVersion(Part, frozen=True, kw_only=True):
+class GroupVersion(Fields, frozen=True, kw_only=True):
     """A version of an API group."""
 
     version: str
 
 
-class ApiGroup(Part, frozen=True, kw_only=True):
+class ApiGroup(Fields, frozen=True, kw_only=True):
     """An API group that a server serves."""
 
     name: str
     versions: tuple[GroupVersion, ...]
 
 
-class ApiGroups(Part, frozen=True, kw_only=True):
+class ApiGroups(Fields, frozen=True, kw_only=True):
     """All API groups that a server serves."""
 
     groups: tuple[ApiGroup, ...]
 
 
-class ApiResource(Part, frozen=True, kw_only=True):
+class ApiResource(Fields, frozen=True, kw_only=True):
     """A resource of an API group, by its plural."""
 
     name: str
 
 
-class ApiResources(Part, frozen=True, kw_only=True):
+class ApiResources(Fields, frozen=True, kw_only=True):
     """The resources of a version of an API group."""
 
     resources: tuple[ApiResource, ...] | None
 
 
-class AccessStatus(Part, frozen=True, kw_only=True):
+class AccessStatus(Fields, frozen=True, kw_only=True):
     """Whether a user may do something."""
 
     allowed: bool
 
 
-class AccessReview(Part, frozen=True, kw_only=True):
+class AccessReview(Fields, frozen=True, kw_only=True):
     """The answer to a SelfSubjectAccessReview."""
 
     status: AccessStatus
 
 
-class UserInfo(Part, frozen=True, kw_only=True):
+class UserInfo(Fields, frozen=True, kw_only=True):
     """A user, as the API server authenticated it."""
 
     groups: tuple[str, ...] = ()
     username: str
 
 
-class UserStatus(Part, frozen=True, kw_only=True):
+class UserStatus(Fields, frozen=True, kw_only=True):
     """Who the user is."""
 
     user_info: UserInfo
 
 
-class UserReview(Part, frozen=True, kw_only=True):
+class UserReview(Fields, frozen=True, kw_only=True):
     """The answer to a SelfSubjectReview."""
 
     status: UserStatus
 
 
-class DeletionAnswer(Part, frozen=True, kw_only=True):
+class DeletionAnswer(Fields, frozen=True, kw_only=True):
     """The answer to DELETE: a Status, or the object that is being deleted."""
 
     kind: str

@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from kubectl_sky.words.objects import Condition, LooseCondition, MaybeTime, Object, Part, Texts
+from kubectl_sky.words.objects import Condition, Fields, LooseCondition, MaybeTime, Object, Texts
 
 
 class ConfigMap(Object, frozen=True, kw_only=True):
@@ -19,7 +19,7 @@ class Secret(ConfigMap, frozen=True, kw_only=True):
     kind: str = "Secret"
 
 
-class EventObject(Part, frozen=True, kw_only=True):
+class EventObject(Fields, frozen=True, kw_only=True):
     """The object that an Event is about."""
 
     field_path: str = ""
@@ -44,13 +44,13 @@ class Event(Object, frozen=True, kw_only=True):
     type: str = ""
 
 
-class PvcResources(Part, frozen=True, kw_only=True):
+class PvcResources(Fields, frozen=True, kw_only=True):
     """The size that a PVC requests."""
 
     requests: Texts = field(default_factory=dict)
 
 
-class PvcSpec(Part, frozen=True, kw_only=True):
+class PvcSpec(Fields, frozen=True, kw_only=True):
     """What a PVC requests."""
 
     access_modes: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class PvcSpec(Part, frozen=True, kw_only=True):
     storage_class_name: str = ""
 
 
-class PvcStatus(Part, frozen=True, kw_only=True):
+class PvcStatus(Fields, frozen=True, kw_only=True):
     """What a PVC has."""
 
     capacity: Texts = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Pvc(Object, frozen=True, kw_only=True):
     status: PvcStatus = PvcStatus()
 
 
-class LimitRangeItem(Part, frozen=True, kw_only=True):
+class LimitRangeItem(Fields, frozen=True, kw_only=True):
     """The limits of one type of objects: quantities by resource."""
 
     type: str = ""
@@ -85,7 +85,7 @@ class LimitRangeItem(Part, frozen=True, kw_only=True):
     min: Texts = field(default_factory=dict)
 
 
-class LimitRangeSpec(Part, frozen=True, kw_only=True):
+class LimitRangeSpec(Fields, frozen=True, kw_only=True):
     """The limits of a namespace."""
 
     limits: tuple[LimitRangeItem, ...] | None = None
@@ -99,7 +99,7 @@ class LimitRange(Object, frozen=True, kw_only=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
-class Taint(Part, frozen=True, kw_only=True):
+class Taint(Fields, frozen=True, kw_only=True):
     """A taint of a cluster node."""
 
     key: str
@@ -107,21 +107,21 @@ class Taint(Part, frozen=True, kw_only=True):
     effect: str
 
 
-class NodeAddress(Part, frozen=True, kw_only=True):
+class NodeAddress(Fields, frozen=True, kw_only=True):
     """An address of a cluster node."""
 
     type: str
     address: str
 
 
-class NodeSpec(Part, frozen=True, kw_only=True):
+class NodeSpec(Fields, frozen=True, kw_only=True):
     """Which pods a cluster node accepts."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
 
 
-class NodeState(Part, frozen=True, kw_only=True):
+class NodeState(Fields, frozen=True, kw_only=True):
     """The state of a cluster node."""
 
     addresses: tuple[NodeAddress, ...] = ()
@@ -138,7 +138,7 @@ class Node(Object, frozen=True, kw_only=True):
     status: NodeState = NodeState()
 
 
-class QuotaScope(Part, frozen=True, kw_only=True):
+class QuotaScope(Fields, frozen=True, kw_only=True):
     """A requirement of a scope selector."""
 
     scope_name: str = ""
@@ -146,13 +146,13 @@ class QuotaScope(Part, frozen=True, kw_only=True):
     values: tuple[str, ...] | None = None
 
 
-class QuotaScopes(Part, frozen=True, kw_only=True):
+class QuotaScopes(Fields, frozen=True, kw_only=True):
     """A scope selector."""
 
     match_expressions: tuple[QuotaScope, ...] | None = None
 
 
-class QuotaSpec(Part, frozen=True, kw_only=True):
+class QuotaSpec(Fields, frozen=True, kw_only=True):
     """The limits of a ResourceQuota, and the pods that they count."""
 
     hard: Texts = field(default_factory=dict)
@@ -160,7 +160,7 @@ class QuotaSpec(Part, frozen=True, kw_only=True):
     scopes: tuple[str, ...] | None = None
 
 
-class QuotaStatus(Part, frozen=True, kw_only=True):
+class QuotaStatus(Fields, frozen=True, kw_only=True):
     """What a ResourceQuota counts."""
 
     hard: Texts = field(default_factory=dict)
@@ -176,7 +176,7 @@ class ResourceQuota(Object, frozen=True, kw_only=True):
     status: QuotaStatus = QuotaStatus()
 
 
-class ServicePort(Part, frozen=True, kw_only=True):
+class ServicePort(Fields, frozen=True, kw_only=True):
     """A port of a Service."""
 
     name: str = ""
@@ -184,7 +184,7 @@ class ServicePort(Part, frozen=True, kw_only=True):
     port: int
 
 
-class ServiceSpec(Part, frozen=True, kw_only=True):
+class ServiceSpec(Fields, frozen=True, kw_only=True):
     """The ports of a Service, and the labels of its pods."""
 
     cluster_ip: str = field(default="", name="clusterIP")
@@ -193,20 +193,20 @@ class ServiceSpec(Part, frozen=True, kw_only=True):
     type: str = ""
 
 
-class LoadBalancerAddress(Part, frozen=True, kw_only=True):
+class LoadBalancerAddress(Fields, frozen=True, kw_only=True):
     """An address of a load balancer."""
 
     hostname: str = ""
     ip: str = ""
 
 
-class LoadBalancer(Part, frozen=True, kw_only=True):
+class LoadBalancer(Fields, frozen=True, kw_only=True):
     """The addresses of a load balancer."""
 
     ingress: tuple[LoadBalancerAddress, ...] = ()
 
 
-class ServiceStatus(Part, frozen=True, kw_only=True):
+class ServiceStatus(Fields, frozen=True, kw_only=True):
     """The state of a Service."""
 
     load_balancer: LoadBalancer = LoadBalancer()
@@ -221,13 +221,13 @@ class Service(Object, frozen=True, kw_only=True):
     status: ServiceStatus = ServiceStatus()
 
 
-class IngressRule(Part, frozen=True, kw_only=True):
+class IngressRule(Fields, frozen=True, kw_only=True):
     """A rule of an Ingress."""
 
     host: str = ""
 
 
-class IngressSpec(Part, frozen=True, kw_only=True):
+class IngressSpec(Fields, frozen=True, kw_only=True):
     """The rules of an Ingress."""
 
     rules: tuple[IngressRule, ...] = ()
@@ -241,7 +241,7 @@ class Ingress(Object, frozen=True, kw_only=True):
     spec: IngressSpec = IngressSpec()
 
 
-class EndpointPort(Part, frozen=True, kw_only=True):
+class EndpointPort(Fields, frozen=True, kw_only=True):
     """A port of an EndpointSlice."""
 
     port: int | None = None
@@ -255,7 +255,7 @@ class EndpointSlice(Object, frozen=True, kw_only=True):
     ports: tuple[EndpointPort, ...] | None = None
 
 
-class LeaseSpec(Part, frozen=True, kw_only=True):
+class LeaseSpec(Fields, frozen=True, kw_only=True):
     """Who holds a Lease, and until when."""
 
     acquire_time: MaybeTime = None
@@ -280,7 +280,7 @@ class PriorityClass(Object, frozen=True, kw_only=True):
     value: int = 0
 
 
-class Name(Part, frozen=True, kw_only=True):
+class Name(Fields, frozen=True, kw_only=True):
     """The metadata of an object that is not stored, and so without a uid."""
 
     labels: Texts = field(default_factory=dict)
@@ -288,14 +288,14 @@ class Name(Part, frozen=True, kw_only=True):
     namespace: str = ""
 
 
-class ContainerMetrics(Part, frozen=True, kw_only=True):
+class ContainerMetrics(Fields, frozen=True, kw_only=True):
     """What a container uses: quantities by resource."""
 
     name: str
     usage: Texts | None = None
 
 
-class PodMetrics(Part, frozen=True, kw_only=True):
+class PodMetrics(Fields, frozen=True, kw_only=True):
     """What a pod uses."""
 
     api_version: str = "metrics.k8s.io/v1beta1"
@@ -304,13 +304,13 @@ class PodMetrics(Part, frozen=True, kw_only=True):
     containers: tuple[ContainerMetrics, ...] | None = None
 
 
-class ScalerStatus(Part, frozen=True, kw_only=True):
+class ScalerStatus(Fields, frozen=True, kw_only=True):
     """The state of a HorizontalPodAutoscaler."""
 
     conditions: tuple[LooseCondition, ...] | None = None
 
 
-class ScalerSpec(Part, frozen=True, kw_only=True):
+class ScalerSpec(Fields, frozen=True, kw_only=True):
     """The limits of a HorizontalPodAutoscaler."""
 
     max_replicas: int

@@ -23,11 +23,11 @@ Texts = dict[str, str]
 Amount = str | int
 
 
-class Part(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class Fields(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """A part of an answer: its fields are in camel case there."""
 
 
-class Owner(Part, frozen=True, kw_only=True):
+class Owner(Fields, frozen=True, kw_only=True):
     """A reference to the owner of an object."""
 
     api_version: str = ""
@@ -37,7 +37,7 @@ class Owner(Part, frozen=True, kw_only=True):
     controller: bool = False
 
 
-class Metadata(Part, frozen=True, kw_only=True):
+class Metadata(Fields, frozen=True, kw_only=True):
     """The metadata of an object, as API servers guarantee them for any kind."""
 
     annotations: Texts = {}
@@ -64,7 +64,7 @@ class Metadata(Part, frozen=True, kw_only=True):
         }
 
 
-class Object(Part, frozen=True, kw_only=True):
+class Object(Fields, frozen=True, kw_only=True):
     """An object of any kind."""
 
     metadata: Metadata
@@ -73,7 +73,7 @@ class Object(Part, frozen=True, kw_only=True):
 NO_OBJECT = Object(metadata=Metadata(name="", uid="", creation_timestamp=""))
 
 
-class Condition(Part, frozen=True, kw_only=True):
+class Condition(Fields, frozen=True, kw_only=True):
     """A condition in a status."""
 
     type: str
@@ -94,7 +94,7 @@ def find_true(conditions: Iterable[Condition], *types: str) -> Condition | None:
     return None
 
 
-class LooseCondition(Part, frozen=True, kw_only=True):
+class LooseCondition(Fields, frozen=True, kw_only=True):
     """A condition that users may write: their values must not fail the lists of others."""
 
     type: str | None = None
@@ -104,13 +104,13 @@ class LooseCondition(Part, frozen=True, kw_only=True):
     last_transition_time: MaybeTime = None
 
 
-class Conditions(Part, frozen=True, kw_only=True):
+class Conditions(Fields, frozen=True, kw_only=True):
     """A status of which only the conditions are read."""
 
     conditions: tuple[Condition, ...] = ()
 
 
-class OtherStatus(Part, frozen=True, kw_only=True):
+class OtherStatus(Fields, frozen=True, kw_only=True):
     """A status; the API server writes null for the conditions of a new definition of a kind."""
 
     conditions: tuple[Condition, ...] | None = None

@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from kubectl_sky.words.objects import NO_OBJECT, Condition, MaybeTime, Object, Part, Texts
+from kubectl_sky.words.objects import NO_OBJECT, Condition, Fields, MaybeTime, Object, Texts
 
 Quantities = dict[str, str | int | float]  # a template may have numbers
 
@@ -10,14 +10,14 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-class Resources(Part, frozen=True, kw_only=True):
+class Resources(Fields, frozen=True, kw_only=True):
     """The requests and limits of a container or pod: quantities by resource."""
 
     limits: Quantities | None = None
     requests: Quantities | None = None
 
 
-class Container(Part, frozen=True, kw_only=True):
+class Container(Fields, frozen=True, kw_only=True):
     """A container of a pod template."""
 
     name: str = ""
@@ -25,14 +25,14 @@ class Container(Part, frozen=True, kw_only=True):
     resources: Resources | None = None
 
 
-class Probe(Part, frozen=True, kw_only=True):
+class Probe(Fields, frozen=True, kw_only=True):
     """How long a probe may fail."""
 
     failure_threshold: int = 3
     period_seconds: int = 10
 
 
-class VolumeMount(Part, frozen=True, kw_only=True):
+class VolumeMount(Fields, frozen=True, kw_only=True):
     """Where a container has a volume."""
 
     mount_path: str
@@ -55,7 +55,7 @@ class InitContainer(Container, frozen=True, kw_only=True):
     restart_policy: str = ""
 
 
-class NodeRule(Part, frozen=True, kw_only=True):
+class NodeRule(Fields, frozen=True, kw_only=True):
     """A rule for labels or fields of cluster nodes."""
 
     key: str
@@ -63,46 +63,46 @@ class NodeRule(Part, frozen=True, kw_only=True):
     values: tuple[str, ...] | None = None
 
 
-class NodeTerm(Part, frozen=True, kw_only=True):
+class NodeTerm(Fields, frozen=True, kw_only=True):
     """Rules that a cluster node has to meet."""
 
     match_expressions: tuple[NodeRule, ...] | None = None
     match_fields: tuple[NodeRule, ...] | None = None
 
 
-class NodeSelector(Part, frozen=True, kw_only=True):
+class NodeSelector(Fields, frozen=True, kw_only=True):
     """Terms, of which a cluster node has to meet one."""
 
     node_selector_terms: tuple[NodeTerm, ...] | None = None
 
 
-class NodeAffinity(Part, frozen=True, kw_only=True):
+class NodeAffinity(Fields, frozen=True, kw_only=True):
     """The cluster nodes that a pod requires."""
 
     required: NodeSelector | None = field(default=None, name=_REQUIRED)
 
 
-class PodTerm(Part, frozen=True, kw_only=True):
+class PodTerm(Fields, frozen=True, kw_only=True):
     """Which pods a pod runs beside; a selector of namespaces may be empty."""
 
     namespace_selector: dict[str, object] | None = None
     namespaces: tuple[str, ...] | None = None
 
 
-class WeightedPodTerm(Part, frozen=True, kw_only=True):
+class WeightedPodTerm(Fields, frozen=True, kw_only=True):
     """A preferred term."""
 
     pod_affinity_term: PodTerm = PodTerm()
 
 
-class PodAffinity(Part, frozen=True, kw_only=True):
+class PodAffinity(Fields, frozen=True, kw_only=True):
     """The pods that a pod runs beside, or not beside."""
 
     preferred: tuple[WeightedPodTerm, ...] | None = field(default=None, name=_PREFERRED)
     required: tuple[PodTerm, ...] | None = field(default=None, name=_REQUIRED)
 
 
-class Affinity(Part, frozen=True, kw_only=True):
+class Affinity(Fields, frozen=True, kw_only=True):
     """Where a pod may run."""
 
     node_affinity: NodeAffinity | None = None
@@ -110,7 +110,7 @@ class Affinity(Part, frozen=True, kw_only=True):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TemplateSpec(Part, frozen=True, kw_only=True):
+class TemplateSpec(Fields, frozen=True, kw_only=True):
     """What the pods of a template request."""
 
     affinity: Affinity | None = None
@@ -125,26 +125,26 @@ class TemplateSpec(Part, frozen=True, kw_only=True):
         return (selector and selector.node_selector_terms) or ()
 
 
-class PodTemplate(Part, frozen=True, kw_only=True):
+class PodTemplate(Fields, frozen=True, kw_only=True):
     """A pod template."""
 
     spec: TemplateSpec = TemplateSpec()
 
 
-class ClaimReference(Part, frozen=True, kw_only=True):
+class ClaimReference(Fields, frozen=True, kw_only=True):
     """A ResourceClaim that a pod names."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class SchedulingGroup(Part, frozen=True, kw_only=True):
+class SchedulingGroup(Fields, frozen=True, kw_only=True):
     """The PodGroup of Kubernetes that a pod names."""
 
     pod_group_name: str = ""
 
 
-class Toleration(Part, frozen=True, kw_only=True):
+class Toleration(Fields, frozen=True, kw_only=True):
     """A toleration; without a key or an effect, it tolerates all."""
 
     effect: str = ""
@@ -153,13 +153,13 @@ class Toleration(Part, frozen=True, kw_only=True):
     value: str = ""
 
 
-class PvcSource(Part, frozen=True, kw_only=True):
+class PvcSource(Fields, frozen=True, kw_only=True):
     """The PVC of a volume."""
 
     claim_name: str
 
 
-class Volume(Part, frozen=True, kw_only=True):
+class Volume(Fields, frozen=True, kw_only=True):
     """A volume of a pod."""
 
     name: str = ""
@@ -193,13 +193,13 @@ class PodSpec(TemplateSpec, frozen=True, kw_only=True):
         return tuple(volume.claim for volume in self.volumes if volume.claim)
 
 
-class Running(Part, frozen=True, kw_only=True):
+class Running(Fields, frozen=True, kw_only=True):
     """The state of a container that runs."""
 
     started_at: MaybeTime = None
 
 
-class Terminated(Part, frozen=True, kw_only=True):
+class Terminated(Fields, frozen=True, kw_only=True):
     """How a container ended."""
 
     exit_code: int | None = None
@@ -209,14 +209,14 @@ class Terminated(Part, frozen=True, kw_only=True):
     started_at: MaybeTime = None
 
 
-class Waiting(Part, frozen=True, kw_only=True):
+class Waiting(Fields, frozen=True, kw_only=True):
     """Why a container does not run."""
 
     message: str = ""
     reason: str = ""
 
 
-class ContainerState(Part, frozen=True, kw_only=True):
+class ContainerState(Fields, frozen=True, kw_only=True):
     """The state of a container: one of these, or none."""
 
     running: Running | None = None
@@ -228,7 +228,7 @@ class ContainerState(Part, frozen=True, kw_only=True):
         return self.terminated.exit_code if self.terminated else None
 
 
-class ContainerStatus(Part, frozen=True, kw_only=True):
+class ContainerStatus(Fields, frozen=True, kw_only=True):
     """A container, as the kubelet reports it."""
 
     image: str = ""
@@ -243,7 +243,7 @@ class ContainerStatus(Part, frozen=True, kw_only=True):
 NO_CONTAINER = ContainerStatus(name="")  # before the kubelet reports one
 
 
-class PodStatus(Part, frozen=True, kw_only=True):
+class PodStatus(Fields, frozen=True, kw_only=True):
     """A pod, as the kubelet and the controllers report it."""
 
     conditions: tuple[Condition, ...] = ()

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kubectl_sky.words.objects import Amount, Condition, Conditions, LooseCondition, Object, Part
+from kubectl_sky.words.objects import Amount, Condition, Conditions, Fields, LooseCondition, Object
 
 
-class FlavorResource(Part, frozen=True, kw_only=True):
+class FlavorResource(Fields, frozen=True, kw_only=True):
     """A resource of a flavor in a queue: its quota, or what is reserved."""
 
     name: str
@@ -14,20 +14,20 @@ class FlavorResource(Part, frozen=True, kw_only=True):
     total: Amount = "0"
 
 
-class QueueFlavor(Part, frozen=True, kw_only=True):
+class QueueFlavor(Fields, frozen=True, kw_only=True):
     """A flavor in a queue."""
 
     name: str
     resources: tuple[FlavorResource, ...] | None = None
 
 
-class ResourceGroup(Part, frozen=True, kw_only=True):
+class ResourceGroup(Fields, frozen=True, kw_only=True):
     """Flavors of a ClusterQueue that share resources."""
 
     flavors: tuple[QueueFlavor, ...] | None = None
 
 
-class QueueSpec(Part, frozen=True, kw_only=True):
+class QueueSpec(Fields, frozen=True, kw_only=True):
     """What a queue of Kueue may use."""
 
     cluster_queue: str = ""
@@ -37,7 +37,7 @@ class QueueSpec(Part, frozen=True, kw_only=True):
     resource_groups: tuple[ResourceGroup, ...] | None = None
 
 
-class QueueStatus(Part, frozen=True, kw_only=True):
+class QueueStatus(Fields, frozen=True, kw_only=True):
     """What a queue of Kueue uses, and how many Workloads wait."""
 
     admitted_workloads: int = 0
@@ -53,7 +53,7 @@ class KueueQueue(Object, frozen=True, kw_only=True):
     status: QueueStatus = QueueStatus()
 
 
-class FlavorSpec(Part, frozen=True, kw_only=True):
+class FlavorSpec(Fields, frozen=True, kw_only=True):
     """The topology of a ResourceFlavor."""
 
     topology_name: str = ""
@@ -65,13 +65,13 @@ class ResourceFlavor(Object, frozen=True, kw_only=True):
     spec: FlavorSpec = FlavorSpec()
 
 
-class TopologyLevel(Part, frozen=True, kw_only=True):
+class TopologyLevel(Fields, frozen=True, kw_only=True):
     """A level of a topology: a label of cluster nodes."""
 
     node_label: str
 
 
-class TopologySpec(Part, frozen=True, kw_only=True):
+class TopologySpec(Fields, frozen=True, kw_only=True):
     """The levels of a topology, the widest first."""
 
     levels: tuple[TopologyLevel, ...] = ()
@@ -83,7 +83,7 @@ class Topology(Object, frozen=True, kw_only=True):
     spec: TopologySpec = TopologySpec()
 
 
-class QueuedSpec(Part, frozen=True, kw_only=True):
+class QueuedSpec(Fields, frozen=True, kw_only=True):
     """The queue of a Workload and its priority there."""
 
     active: bool | None = None
@@ -104,14 +104,14 @@ class QueuedWorkload(Object, frozen=True, kw_only=True):
     status: QueuedStatus = QueuedStatus()
 
 
-class VolcanoQueueSpec(Part, frozen=True, kw_only=True):
+class VolcanoQueueSpec(Fields, frozen=True, kw_only=True):
     """What a queue of Volcano may use; without a capability, all that its parent has."""
 
     capability: dict[str, Any] | None = None
     parent: str | None = None
 
 
-class VolcanoQueueStatus(Part, frozen=True, kw_only=True):
+class VolcanoQueueStatus(Fields, frozen=True, kw_only=True):
     """The state of a queue of Volcano."""
 
     state: str = ""
@@ -124,14 +124,14 @@ class VolcanoQueue(Object, frozen=True, kw_only=True):
     status: VolcanoQueueStatus = VolcanoQueueStatus()
 
 
-class PodGroupSpec(Part, frozen=True, kw_only=True):
+class PodGroupSpec(Fields, frozen=True, kw_only=True):
     """The queue and priority of a PodGroup."""
 
     priority_class_name: str = ""
     queue: str = ""
 
 
-class PodGroupStatus(Part, frozen=True, kw_only=True):
+class PodGroupStatus(Fields, frozen=True, kw_only=True):
     """The state of a PodGroup; users may write it."""
 
     conditions: tuple[LooseCondition, ...] = ()
@@ -145,31 +145,31 @@ class PodGroup(Object, frozen=True, kw_only=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-class GangPolicy(Part, frozen=True, kw_only=True):
+class GangPolicy(Fields, frozen=True, kw_only=True):
     """How many pods start together."""
 
     min_count: int = 0
 
 
-class SchedulingPolicy(Part, frozen=True, kw_only=True):
+class SchedulingPolicy(Fields, frozen=True, kw_only=True):
     """Whether the pods of a PodGroup start together."""
 
     gang: GangPolicy | None = None
 
 
-class TopologyConstraint(Part, frozen=True, kw_only=True):
+class TopologyConstraint(Fields, frozen=True, kw_only=True):
     """A label of cluster nodes of which all pods need the same value."""
 
     key: str = ""
 
 
-class SchedulingConstraints(Part, frozen=True, kw_only=True):
+class SchedulingConstraints(Fields, frozen=True, kw_only=True):
     """Where the pods of a PodGroup may run."""
 
     topology: tuple[TopologyConstraint, ...] | None = None
 
 
-class GangSpec(Part, frozen=True, kw_only=True):
+class GangSpec(Fields, frozen=True, kw_only=True):
     """How the pods of a PodGroup are scheduled."""
 
     scheduling_constraints: SchedulingConstraints | None = None
@@ -182,19 +182,19 @@ class Gang(Object, frozen=True, kw_only=True):
     spec: GangSpec = GangSpec()
 
 
-class CelSelector(Part, frozen=True, kw_only=True):
+class CelSelector(Fields, frozen=True, kw_only=True):
     """An expression of CEL."""
 
     expression: str = ""
 
 
-class DeviceSelector(Part, frozen=True, kw_only=True):
+class DeviceSelector(Fields, frozen=True, kw_only=True):
     """A selector of devices."""
 
     cel: CelSelector | None = None
 
 
-class DeviceClassSpec(Part, frozen=True, kw_only=True):
+class DeviceClassSpec(Fields, frozen=True, kw_only=True):
     """The devices of a DeviceClass."""
 
     extended_resource_name: str | None = None
@@ -207,7 +207,7 @@ class DeviceClass(Object, frozen=True, kw_only=True):
     spec: DeviceClassSpec
 
 
-class SliceDevice(Part, frozen=True, kw_only=True):
+class SliceDevice(Fields, frozen=True, kw_only=True):
     """A device that a driver publishes; each attribute has its value by a type."""
 
     attributes: dict[str, dict[str, Any]] | None = None
@@ -215,14 +215,14 @@ class SliceDevice(Part, frozen=True, kw_only=True):
     node_name: str | None = None
 
 
-class DevicePool(Part, frozen=True, kw_only=True):
+class DevicePool(Fields, frozen=True, kw_only=True):
     """The pool of a ResourceSlice: only slices of its newest generation count."""
 
     generation: int
     name: str
 
 
-class ResourceSliceSpec(Part, frozen=True, kw_only=True):
+class ResourceSliceSpec(Fields, frozen=True, kw_only=True):
     """The devices of a driver on a cluster node."""
 
     devices: tuple[SliceDevice, ...] | None = None
@@ -237,7 +237,7 @@ class ResourceSlice(Object, frozen=True, kw_only=True):
     spec: ResourceSliceSpec
 
 
-class DeviceKey(Part, frozen=True, kw_only=True):
+class DeviceKey(Fields, frozen=True, kw_only=True):
     """An allocated device."""
 
     device: str
@@ -245,50 +245,50 @@ class DeviceKey(Part, frozen=True, kw_only=True):
     pool: str
 
 
-class AllocatedDevices(Part, frozen=True, kw_only=True):
+class AllocatedDevices(Fields, frozen=True, kw_only=True):
     """The devices of an allocation."""
 
     results: tuple[DeviceKey, ...] | None = None
 
 
-class Allocation(Part, frozen=True, kw_only=True):
+class Allocation(Fields, frozen=True, kw_only=True):
     """What a ResourceClaim has."""
 
     devices: AllocatedDevices = AllocatedDevices()
 
 
-class ClaimUser(Part, frozen=True, kw_only=True):
+class ClaimUser(Fields, frozen=True, kw_only=True):
     """A pod that a ResourceClaim is reserved for."""
 
     name: str = ""
 
 
-class ExactRequest(Part, frozen=True, kw_only=True):
+class ExactRequest(Fields, frozen=True, kw_only=True):
     """A request of devices of one class."""
 
     count: int | None = None
     device_class_name: str = "?"
 
 
-class DeviceRequest(Part, frozen=True, kw_only=True):
+class DeviceRequest(Fields, frozen=True, kw_only=True):
     """A request of a ResourceClaim."""
 
     exactly: ExactRequest | None = None
 
 
-class DeviceRequests(Part, frozen=True, kw_only=True):
+class DeviceRequests(Fields, frozen=True, kw_only=True):
     """The requests of a ResourceClaim."""
 
     requests: tuple[DeviceRequest, ...] | None = None
 
 
-class ResourceClaimSpec(Part, frozen=True, kw_only=True):
+class ResourceClaimSpec(Fields, frozen=True, kw_only=True):
     """What a ResourceClaim requests."""
 
     devices: DeviceRequests = DeviceRequests()
 
 
-class ResourceClaimStatus(Part, frozen=True, kw_only=True):
+class ResourceClaimStatus(Fields, frozen=True, kw_only=True):
     """What a ResourceClaim has, and for which pods."""
 
     allocation: Allocation | None = None

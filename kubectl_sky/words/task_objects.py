@@ -8,23 +8,23 @@ from typing import Any
 
 from msgspec import field
 
-from kubectl_sky.words.objects import Condition, MaybeTime, Object, Part, Texts
+from kubectl_sky.words.objects import Condition, Fields, MaybeTime, Object, Texts
 from kubectl_sky.words.pod_objects import Container, PodTemplate, TemplateSpec
 
 
-class ExitCodes(Part, frozen=True, kw_only=True):
+class ExitCodes(Fields, frozen=True, kw_only=True):
     """Exit codes of a rule."""
 
     values: tuple[int, ...] = ()
 
 
-class ConditionPattern(Part, frozen=True, kw_only=True):
+class ConditionPattern(Fields, frozen=True, kw_only=True):
     """A condition of pods in a rule."""
 
     type: str
 
 
-class FailureRule(Part, frozen=True, kw_only=True):
+class FailureRule(Fields, frozen=True, kw_only=True):
     """What happens after a failure of a pod, or of a Job of a JobSet."""
 
     action: str = ""
@@ -32,13 +32,13 @@ class FailureRule(Part, frozen=True, kw_only=True):
     on_pod_conditions: tuple[ConditionPattern, ...] | None = None
 
 
-class PodFailurePolicy(Part, frozen=True, kw_only=True):
+class PodFailurePolicy(Fields, frozen=True, kw_only=True):
     """The rules of a Job."""
 
     rules: tuple[FailureRule, ...] | None = None
 
 
-class JobSpec(Part, frozen=True, kw_only=True):
+class JobSpec(Fields, frozen=True, kw_only=True):
     """How a Job runs its pods."""
 
     active_deadline_seconds: int | None = None
@@ -53,39 +53,39 @@ class JobSpec(Part, frozen=True, kw_only=True):
     ttl_seconds_after_finished: int | None = None
 
 
-class JobTemplate(Part, frozen=True, kw_only=True):
+class JobTemplate(Fields, frozen=True, kw_only=True):
     """A Job of a JobSet."""
 
     spec: JobSpec = JobSpec()
 
 
-class ReplicatedJob(Part, frozen=True, kw_only=True):
+class ReplicatedJob(Fields, frozen=True, kw_only=True):
     """Equal Jobs of a JobSet."""
 
     template: JobTemplate = JobTemplate()
 
 
-class FailurePolicy(Part, frozen=True, kw_only=True):
+class FailurePolicy(Fields, frozen=True, kw_only=True):
     """When a JobSet restarts."""
 
     max_restarts: int = 0
     rules: tuple[FailureRule, ...] | None = None
 
 
-class Component(Part, frozen=True, kw_only=True):
+class Component(Fields, frozen=True, kw_only=True):
     """An object that an AppWrapper creates: whatever the user wrote."""
 
     template: Any = None
 
 
-class Replica(Part, frozen=True, kw_only=True):
+class Replica(Fields, frozen=True, kw_only=True):
     """The launcher or the workers of an MPIJob."""
 
     replicas: int | None = None
     template: PodTemplate = PodTemplate()
 
 
-class RunPolicy(Part, frozen=True, kw_only=True):
+class RunPolicy(Fields, frozen=True, kw_only=True):
     """How an MPIJob runs."""
 
     backoff_limit: int | None = None
@@ -102,7 +102,7 @@ class TaskSpec(JobSpec, frozen=True, kw_only=True):
     run_policy: RunPolicy = RunPolicy()
 
 
-class ReplicaStatus(Part, frozen=True, kw_only=True):
+class ReplicaStatus(Fields, frozen=True, kw_only=True):
     """The pods of the launcher or the workers of an MPIJob."""
 
     active: int = 0
@@ -110,7 +110,7 @@ class ReplicaStatus(Part, frozen=True, kw_only=True):
     succeeded: int = 0
 
 
-class ObjectStatus(Part, frozen=True, kw_only=True):
+class ObjectStatus(Fields, frozen=True, kw_only=True):
     """The status of an object that runs a task or a service."""
 
     active: int = 0
@@ -168,7 +168,7 @@ class MPIJob(TaskObject, frozen=True, kw_only=True):
     kind: str = "MPIJob"
 
 
-class TemplateMetadata(Part, frozen=True, kw_only=True):
+class TemplateMetadata(Fields, frozen=True, kw_only=True):
     """The labels of a pod template."""
 
     labels: Texts = field(default_factory=dict)
@@ -193,14 +193,14 @@ class LabelledTemplate(PodTemplate, frozen=True, kw_only=True):
     spec: ServiceTemplateSpec = ServiceTemplateSpec()
 
 
-class RayGroup(Part, frozen=True, kw_only=True):
+class RayGroup(Fields, frozen=True, kw_only=True):
     """The head of a Ray cluster, or equal workers."""
 
     replicas: int | None = None
     template: LabelledTemplate = LabelledTemplate()
 
 
-class RayConfig(Part, frozen=True, kw_only=True):
+class RayConfig(Fields, frozen=True, kw_only=True):
     """A Ray cluster."""
 
     head_group_spec: RayGroup = RayGroup()

@@ -10,7 +10,7 @@ from kubectl_sky.tasks import find, pending
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.pending import explain_pending
 from kubectl_sky.tasks.pipeline import wait_for_all
-from kubectl_sky.tasks.ui import Waiting
+from kubectl_sky.tasks.ui import WaitingLine
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Recorder, Submitter
@@ -29,13 +29,13 @@ class LiveRecorder(Recorder):
     def __init__(self, live: bool = True) -> None:
         super().__init__()
         self._live = live
-        self.shown: list[Waiting | None] = []
+        self.shown: list[WaitingLine | None] = []
 
     @property
     def live(self) -> bool:
         return self._live
 
-    def waiting(self, task_id: str, waiting: Waiting | None) -> None:
+    def waiting(self, task_id: str, waiting: WaitingLine | None) -> None:
         assert task_id == ID
         self.shown.append(waiting)
         for text, action in list(self.on.items()):

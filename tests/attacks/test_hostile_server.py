@@ -19,7 +19,7 @@ from kubectl_sky.cluster import session as session_module
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.watch import Selection, watch_kinds
+from kubectl_sky.cluster.watch import ObjectSelection, watch_kinds
 from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.words import kinds
@@ -348,7 +348,7 @@ def test_watch_malformed_events_are_cluster_error(
 
     session = session_with(serve(attack))
     with pytest.raises(ClusterError):
-        for _ in watch_kinds(session, Selection((kinds.POD,), "default")):
+        for _ in watch_kinds(session, ObjectSelection((kinds.POD,), "default")):
             pass
 
 

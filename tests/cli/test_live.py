@@ -16,7 +16,7 @@ from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.cluster.http_trace import LOGGER, REQUESTS
 from kubectl_sky.errors import Interrupted
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.tasks.ui import Waiting
+from kubectl_sky.tasks.ui import WaitingLine
 from tests.polling import eventually
 
 PULLING = "train: pulling python:3.13-slim on gpu-7"
@@ -71,18 +71,18 @@ def make_screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     ],
 )
 def test_line_is_cut_so_that_time_fits(columns: int, limit: float | None, expected: str) -> None:
-    assert line([Waiting(PULLING, 8.0, limit)], 50.9, columns) == expected
+    assert line([WaitingLine(PULLING, 8.0, limit)], 50.9, columns) == expected
     assert len(expected) < columns
 
 
 def test_line_of_hostile_text_stays_on_one_line() -> None:
-    text = line([Waiting("tr\x1b[2Jain:\nno\u202e \U0001f680 你好" + "你" * 90, 0)], 1, 60)
+    text = line([WaitingLine("tr\x1b[2Jain:\nno\u202e \U0001f680 你好" + "你" * 90, 0)], 1, 60)
     assert text.startswith("train: no<U+202E> \U0001f680 你好") and text.endswith("… · 0:01")
     assert "\n" not in text and "\x1b" not in text and len(text) < 45, "wide characters"
 
 
 def test_line_of_several_tasks_counts_the_others() -> None:
-    waiting = [Waiting("one: queued", 0), Waiting("two: queued", 0)]
+    waiting = [WaitingLine("one: queued", 0), WaitingLine("two: queued", 0)]
     assert line(waiting, 5, 80) == "one: queued (and 1 more) · 0:05"
 
 
@@ -91,7 +91,7 @@ def test_live_line_ticks_until_it_is_erased(monkeypatch: pytest.MonkeyPatch) -> 
     clock = count()
     monkeypatch.setattr(live, "monotonic", lambda: float(next(clock)))
     ui = Terminal()
-    ui.waiting("a", Waiting("train: queued", 0.0, 300.0))
+    ui.waiting("a", WaitingLine("train: queued", 0.0, 300.0))
     eventually(lambda: "0:03 of 5:00" in screen.written)
     ui.waiting("a", None)
     assert screen.lines == [""]
@@ -103,14 +103,14 @@ def test_live_line_stays_below_notes_and_logs(monkeypatch: pytest.MonkeyPatch) -
     screen = make_screen(monkeypatch)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO()))
     ui = Terminal()
-    ui.waiting("a", Waiting("train: queued", 0.0))
+    ui.waiting("a", WaitingLine("train: queued", 0.0))
     ui.note("a note")
     eventually(lambda: len(screen.lines) == 2 and screen.lines[1].startswith("train: queued"))
     assert screen.lines[0] == "a note"
     origin = Origin("a", 0, "node-0", "pod", "")
     ui.logs([(origin, b"text without newline")], False)
     written = screen.written
-    output.live.set("a", Waiting("train: other", 0.0))
+    output.live.set("a", WaitingLine("train: other", 0.0))
     assert screen.written == written, "it would overwrite the text"
     ui.logs([(origin, b""), (origin, b"next")], True)
     eventually(lambda: screen.lines[-1].startswith("train: other"))
@@ -118,7 +118,7 @@ def test_live_line_stays_below_notes_and_logs(monkeypatch: pytest.MonkeyPatch) -
 
 def test_live_line_interrupted_begins_new_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = make_screen(monkeypatch)
-    output.live.set("a", Waiting("train: queued", 0.0))
+    output.live.set("a", WaitingLine("train: queued", 0.0))
     screen.write("^C")
     output.live.interrupt()
     output.error("interrupted; task a goes on")
@@ -134,7 +134,7 @@ def test_waiting_without_live_terminal_is_a_line(
     if term:
         monkeypatch.setenv("TERM", term)
     ui = Terminal()
-    ui.waiting("a", Waiting(PULLING, 0.0, 300.0))
+    ui.waiting("a", WaitingLine(PULLING, 0.0, 300.0))
     ui.waiting("a", None)
     assert capsys.readouterr().err == f"{PULLING}\n"
 
@@ -175,7 +175,7 @@ def test_http_trace_is_written_above_live_line(monkeypatch: pytest.MonkeyPatch) 
     screen = make_screen(monkeypatch)
     monkeypatch.setattr(live, "_INTERVAL", 60)
     verbosity.start(6)
-    output.live.set("a", Waiting("train: queued", monotonic()))
+    output.live.set("a", WaitingLine("train: queued", monotonic()))
     logging.getLogger(LOGGER).log(REQUESTS, "GET /version")
     verbosity.start(0)
     assert screen.lines == ["GET /version", ""]

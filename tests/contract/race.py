@@ -18,12 +18,12 @@ from kubectl_sky.words import kinds
 from kubectl_sky.words.answers import page_of
 from kubectl_sky.words.documents import Document, Part, as_json
 from kubectl_sky.words.kinds import ReadKind
-from kubectl_sky.words.objects import Part as Answer
+from kubectl_sky.words.objects import Fields
 
 THREADS = 8
 ANSWER = b'{"metadata": {}, "spec": {}, "status": {}, "items": [], "type": "ADDED"}'
 TYPES: list[type] = [kind.shape for kind in vars(kinds).values() if isinstance(kind, ReadKind)]
-TYPES += [*Answer.__subclasses__(), *(page_of(shape) for shape in TYPES)]
+TYPES += [*Fields.__subclasses__(), *(page_of(shape) for shape in TYPES)]
 DOCUMENTS: list[type[Struct]] = [*Document.__subclasses__(), *Part.__subclasses__(), Evidence]
 
 

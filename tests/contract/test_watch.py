@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import watch as watching
 from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.cluster.watch import Change, Selection, SharedWatch, WatchEvent, watch_kinds
+from kubectl_sky.cluster.watch import Change, ObjectSelection, SharedWatch, WatchEvent, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from kubectl_sky.words import kinds
 from kubectl_sky.words.core_objects import ConfigMap
@@ -27,8 +27,8 @@ from tests.polling import eventually
 Changes = list[tuple[str, str]]
 
 
-def of_test(namespace: str, *watched: ReadKind[Object]) -> Selection:
-    return Selection(watched or (kinds.CONFIG_MAP,), namespace, "of=test")
+def of_test(namespace: str, *watched: ReadKind[Object]) -> ObjectSelection:
+    return ObjectSelection(watched or (kinds.CONFIG_MAP,), namespace, "of=test")
 
 
 def follow(session: Session, namespace: str) -> Iterator[WatchEvent | None]:

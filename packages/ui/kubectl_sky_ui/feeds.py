@@ -18,7 +18,7 @@ from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.follow import follow
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.pending import watch_explained
-from kubectl_sky.tasks.ui import UI, Waiting
+from kubectl_sky.tasks.ui import UI, WaitingLine
 from kubectl_sky_ui.text import MAX_LINE_BYTES, log_text, node_prefix, one_line
 
 MAX_LINES = 5000  # log lines that are kept
@@ -99,7 +99,7 @@ class LogFeed(UI):
 
     def __init__(self, session: Session, task: TaskStatus, ranks: Collection[int]) -> None:
         self.stop = Event()
-        self.waiting_for: Waiting | None = None
+        self.waiting_for: WaitingLine | None = None
         self._session = session
         self._task = task
         self._ranks = ranks
@@ -141,7 +141,7 @@ class LogFeed(UI):
     def live(self) -> bool:
         return True
 
-    def waiting(self, task_id: str, waiting: Waiting | None) -> None:
+    def waiting(self, task_id: str, waiting: WaitingLine | None) -> None:
         self.waiting_for = waiting
 
     def note(self, text: str, style: str = "yellow") -> None:

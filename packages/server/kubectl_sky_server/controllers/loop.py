@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.watch import Change, Selection, Trim, WatchEvent, watch_forever
+from kubectl_sky.cluster.watch import Change, ObjectSelection, Trim, WatchEvent, watch_forever
 from kubectl_sky.errors import NotServed, SkyError, attempt
 from kubectl_sky.words.kinds import ReadKind
 from kubectl_sky.words.objects import Object
@@ -275,7 +275,7 @@ class Loop(Generic[Key]):
 
     def _watch(self, watch: Watch) -> None:
         """Add the keys of changes; a watch that is refused is opened again with backoff."""
-        selection = Selection([watch.kind], self._namespace, watch.label_selector)
+        selection = ObjectSelection([watch.kind], self._namespace, watch.label_selector)
         failures = 0
         logged = ""
 
