@@ -8,6 +8,8 @@ from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.nodes import (
     NodeStatus,
     State,
+    is_lost,
+    lost,
     of_pod,
     was_deleted,
     with_runtime_reason,
@@ -62,12 +64,15 @@ class Evidence(Part, frozen=True):
 
 
 def deaths(task: TaskStatus, pods: Iterable[Pod]) -> Iterator[DeletedPod]:
-    """Yield the failed pods of a task, including replaced ones, without log lines."""
+    """Yield the failed and lost pods of a task, including replaced ones, without log lines."""
     for pod in pods:
-        if pod.status.phase != "Failed":
+        was_lost = is_lost(pod)
+        if pod.status.phase != "Failed" and not was_lost:
             continue
         rank = task.workload.rank(pod)
         status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
+        if was_lost:
+            status = lost(status, pod)
         # Controllers of some backends delete stopped pods before the object has failed.
         stopped = task.workload.fail_fast and was_deleted(pod)
         reason = STOPPED if stopped else status.reason

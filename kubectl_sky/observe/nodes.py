@@ -235,6 +235,12 @@ def _with_disruption(status: NodeStatus, pod: Pod | None) -> NodeStatus:
     )
 
 
+def is_lost(pod: Pod) -> bool:
+    """Return whether the cluster has taken a pod that only its silent cluster node keeps."""
+    is_taken = bool(pod.metadata.deletion_timestamp and condition(pod, "DisruptionTarget"))
+    return is_taken and is_silent(pod)
+
+
 def lost(status: NodeStatus, pod: Pod) -> NodeStatus:
     """Return a node that has failed with its cluster node, in a pod that only this one keeps."""
     return replace(_with_disruption(status, pod), state=State.FAILED)

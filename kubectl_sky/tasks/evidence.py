@@ -15,7 +15,7 @@ from kubectl_sky.observe import evidence, status
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.evidence import LINES, LOGS, Evidence
 from kubectl_sky.observe.explain import Surroundings, explain, pods_by_key
-from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.nodes import State, is_lost
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import names, settings
@@ -38,9 +38,11 @@ class EvidenceRecorder:
         self._unresponsive_nodes = set[str]()  # cluster nodes that did not answer a log request
 
     def record_failures(self, task: TaskStatus, pods: Iterable[Pod]) -> None:
-        """Record newly failed pods; read the logs of the first ones only."""
+        """Record newly failed and lost pods; read the logs of the first failed ones only."""
         if self._session.is_for_caller:  # others could read it
             return
+        pods = list(pods)
+        self._unresponsive_nodes |= {pod.spec.node_name for pod in pods if is_lost(pod)}
         for death in evidence.deaths(task, pods):
             if death.pod not in self._failures:
                 early = len(self._failures) < LOGS

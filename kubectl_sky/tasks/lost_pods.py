@@ -125,7 +125,6 @@ class LostPodsReplacer:
 def describe_replaced(replaced: Sequence[NodeStatus]) -> list[str]:
     """Return a line for each replaced node."""
     return [
-        f"{node.name}: its pod on cluster node {node.host}, which does not respond, was removed;"
-        " another one starts"
+        f"{node.name}: its pod on cluster node {node.host}, which does not respond, was removed"
         for node in replaced
     ]

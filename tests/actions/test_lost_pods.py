@@ -24,10 +24,7 @@ PLAIN = "name: pair\nnum_nodes: 2\nrun: train\n"
 JOBS = [f"pair-{ID}-node-{rank}" for rank in range(2)]
 LOST = f"{JOBS[1]}-0"
 AFTER = timedelta(minutes=5)
-NOTE = (
-    "pair: node-1: its pod on cluster node n3, which does not respond, was removed;"
-    " another one starts"
-)
+NOTE = "pair: node-1: its pod on cluster node n3, which does not respond, was removed"
 
 
 def lose(api: FakeCluster, since: timedelta = timedelta(minutes=6), grace: int = 0) -> None:
@@ -128,6 +125,23 @@ def test_task_without_recovery_fails_with_its_cluster_node(
     assert exists(api), "it is the evidence"
     assert api.count(f"patch jobs {JOBS[0]}") == 1, "the other node is stopped"
     assert "failed: its cluster node was lost" in run("doctor", ID)[1]
+
+
+def test_failed_task_whose_lost_pod_was_removed_keeps_its_cause(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """Of a JobSet without restarts, for example, whose Job waits for the pod."""
+    send(PLAIN)
+    lose(api)
+    pod = api.get(kinds.POD, LOST)
+    taint = condition("DisruptionTarget", "DeletionByTaintManager")
+    pod["status"]["conditions"].append(taint)
+    api.put(pod)
+    wait(api, send)
+    assert not exists(api)
+    failed = condition("Failed", "BackoffLimitExceeded")
+    api.change(kinds.JOB, JOBS[1], status={"failed": 1, "conditions": [failed]})
+    assert current(api).note == "node-1: its cluster node was lost"
 
 
 def test_wait_without_continue_removes_nothing(api: FakeCluster, send: Submitter) -> None:
