@@ -32,7 +32,9 @@ def test_objects_create_get_list_and_delete(session: Session, namespace: str) ->
     assert got.metadata.uid == made["metadata"]["uid"]
     [listed] = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
     assert (listed.api_version, listed.kind, listed.data) == ("v1", "ConfigMap", {"x": "1"})
-    [manifest] = objects.list_manifests(session, kinds.CONFIG_MAP, namespace)
+    [manifest] = objects.list_manifests(
+        session, kinds.CONFIG_MAP, namespace, label_selector="of=test"
+    )
     assert (manifest["kind"], manifest["data"]) == ("ConfigMap", {"x": "1"})
     assert list_names(session, namespace, field_selector="metadata.name=b") == []
     assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace) is True
