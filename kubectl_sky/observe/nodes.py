@@ -235,10 +235,14 @@ def _with_disruption(status: NodeStatus, pod: Pod | None) -> NodeStatus:
     )
 
 
+def is_stuck(pod: Pod) -> bool:
+    """Return whether a pod is being deleted, and only its silent cluster node keeps it."""
+    return bool(pod.metadata.deletion_timestamp) and is_silent(pod)
+
+
 def is_lost(pod: Pod) -> bool:
     """Return whether the cluster has taken a pod that only its silent cluster node keeps."""
-    is_taken = bool(pod.metadata.deletion_timestamp and condition(pod, "DisruptionTarget"))
-    return is_taken and is_silent(pod)
+    return is_stuck(pod) and condition(pod, "DisruptionTarget") is not None
 
 
 def lost(status: NodeStatus, pod: Pod) -> NodeStatus:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from kubectl_sky.observe.deletion import is_terminating, repair
+from kubectl_sky.observe.deletion import repair
 from kubectl_sky.observe.failure import (
     cause,
     last_error,
@@ -10,7 +10,7 @@ from kubectl_sky.observe.failure import (
     program_lines,
 )
 from kubectl_sky.observe.findings import BEING_DELETED, SEE_LOGS, Rule, Stage
-from kubectl_sky.observe.nodes import is_silent
+from kubectl_sky.observe.nodes import is_stuck
 from kubectl_sky.observe.reasons import (
     DELETING,
     HELD,
@@ -130,7 +130,7 @@ def _restart(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how the node runs again: not before its pod is gone, if that is being deleted."""
     pod = _pod(snapshot, signal)
     recovers = any(item.spec.pod_failure_policy for item in snapshot.workloads)
-    if recovers and pod and is_terminating(pod) and is_silent(pod):
+    if recovers and pod and is_stuck(pod):
         command = f"`kubectl sky wait {snapshot.task_id} --continue`"
         advice = f"{command} removes it, so that another one starts; or {repair(_host(pod))}"
         return {"advice": advice}

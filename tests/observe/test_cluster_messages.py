@@ -485,6 +485,24 @@ TEXTS = (
 )
 
 
+_ONE_REASON = (
+    (SignalSource.WAITING, "SignatureValidationFailed", UNSIGNED),
+    (SignalSource.WAITING, "CreateContainerConfigError", CONFIGS),
+    (SignalSource.ENDED, "StartError 128", STARTS),
+    (SignalSource.POD_EVENT, "FailedCreatePodSandBox", SANDBOXES),
+    (SignalSource.POD, "Evicted", EVICTIONS),
+    (SignalSource.CLAIM, "ProvisioningFailed", CLAIMS),
+    (SignalSource.WORKLOAD_EVENT, "FailedCreate", REFUSALS),
+    (SignalSource.SCHEDULER, "Unschedulable", PLACES),
+    (SignalSource.LOG, "", LOGS),
+)
+SAID = (  # where each text is said, and for which reason; pulls and mounts have several
+    *((source, reason, text) for source, reason, texts in _ONE_REASON for text in texts),
+    *((SignalSource.POD, reason, text) for reason, text in PODS.items()),
+    *((SignalSource.POD_EVENT, reason, text) for reason, text in SCALED.items()),
+)
+
+
 def make_snapshot() -> TaskSnapshot:
     pod = make_pod(0, "Pending")
     containers = [{"name": "main", "image": IMAGE}]
@@ -511,40 +529,6 @@ def test_text_of_a_pull_has_its_cause_and_image(text: Text, reason: str) -> None
     check(SignalSource.WAITING, reason, text)
 
 
-@pytest.mark.parametrize("text", UNSIGNED, ids=lambda text: text.message[-40:])
-def test_text_of_a_refused_signature_has_its_cause(text: Text) -> None:
-    check(SignalSource.WAITING, "SignatureValidationFailed", text)
-
-
-@pytest.mark.parametrize("text", CONFIGS, ids=lambda text: text.message[-40:])
-def test_text_of_a_wrong_configuration_has_its_cause(text: Text) -> None:
-    check(SignalSource.WAITING, "CreateContainerConfigError", text)
-
-
-@pytest.mark.parametrize("text", STARTS, ids=lambda text: text.message[-40:])
-def test_text_of_a_container_that_does_not_start_has_its_cause(text: Text) -> None:
-    check(SignalSource.ENDED, "StartError 128", text)
-
-
-@pytest.mark.parametrize("text", SANDBOXES, ids=lambda text: text.message[-40:])
-def test_text_of_a_pod_without_network_has_its_cause(text: Text) -> None:
-    check(SignalSource.POD_EVENT, "FailedCreatePodSandBox", text)
-
-
-@pytest.mark.parametrize(("reason", "text"), PODS.items())
-def test_text_of_a_pod_that_the_kubelet_refuses_has_its_cause(reason: str, text: Text) -> None:
-    check(SignalSource.POD, reason, text)
-
-
-@pytest.mark.parametrize("text", EVICTIONS, ids=lambda text: text.message[-40:])
-def test_text_of_an_eviction_has_its_cause(text: Text) -> None:
-    check(SignalSource.POD, "Evicted", text)
-
-
-def test_corpus_is_large() -> None:
-    assert len({text.message for text in TEXTS}) >= 120
-
-
 @pytest.mark.parametrize("text", MOUNTS, ids=lambda text: text.message[-40:])
 def test_text_of_a_mount_has_its_cause(text: Text) -> None:
     is_attached = text.message.startswith((ATTACH, "Multi-Attach"))
@@ -552,26 +536,10 @@ def test_text_of_a_mount_has_its_cause(text: Text) -> None:
     check(SignalSource.POD_EVENT, reason, text)
 
 
-@pytest.mark.parametrize("text", CLAIMS, ids=lambda text: text.message[-40:])
-def test_text_of_a_provisioner_has_its_cause(text: Text) -> None:
-    check(SignalSource.CLAIM, "ProvisioningFailed", text)
+@pytest.mark.parametrize(("source", "reason", "text"), SAID, ids=lambda value: str(value)[-40:])
+def test_text_of_a_cluster_has_its_cause(source: SignalSource, reason: str, text: Text) -> None:
+    check(source, reason, text)
 
 
-@pytest.mark.parametrize("text", REFUSALS, ids=lambda text: text.message[-40:])
-def test_text_of_a_refused_pod_has_its_cause(text: Text) -> None:
-    check(SignalSource.WORKLOAD_EVENT, "FailedCreate", text)
-
-
-@pytest.mark.parametrize("text", PLACES, ids=lambda text: text.message[-40:])
-def test_text_of_the_scheduler_has_its_cause(text: Text) -> None:
-    check(SignalSource.SCHEDULER, "Unschedulable", text)
-
-
-@pytest.mark.parametrize(("reason", "text"), SCALED.items())
-def test_text_of_the_autoscaler_has_its_cause(reason: str, text: Text) -> None:
-    check(SignalSource.POD_EVENT, reason, text)
-
-
-@pytest.mark.parametrize("text", LOGS, ids=lambda text: text.message[-40:])
-def test_text_of_a_program_has_its_cause(text: Text) -> None:
-    check(SignalSource.LOG, "", text)
+def test_corpus_is_large() -> None:
+    assert len({text.message for text in TEXTS}) >= 120

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_sky.observe import nodes, status
-from kubectl_sky.observe.deletion import is_terminating
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.tasks.pipeline import needs_action
 from kubectl_sky.words import names
@@ -122,13 +121,13 @@ class KeptPod(Object, frozen=True, kw_only=True):
     """What is kept in memory of a pod: its task, and what keeps it."""
 
     kept_by: str
-    is_lost: bool
+    is_stuck: bool
 
 
 def with_what_keeps_it(pod: Pod) -> KeptPod:
     metadata = replace(pod.metadata, annotations={}, owner_references=())
-    is_lost = is_terminating(pod) and nodes.is_silent(pod)
-    return KeptPod(metadata=metadata, kept_by=nodes.kept_by(pod), is_lost=is_lost)
+    is_stuck = nodes.is_stuck(pod)
+    return KeptPod(metadata=metadata, kept_by=nodes.kept_by(pod), is_stuck=is_stuck)
 
 
 def without_unused_fields(item: TaskObject) -> TaskObject:

@@ -81,7 +81,7 @@ class TasksController(Controller[Key]):
 
     def _pod_changed(self, pod: Object) -> tuple[Key, float] | None:
         key = key_of_task(pod)
-        if not key or not isinstance(pod, KeptPod) or not (pod.kept_by or pod.is_lost):
+        if not key or not isinstance(pod, KeptPod) or not (pod.kept_by or pod.is_stuck):
             return None
         delay = stop.KEPT_SECONDS if pod.kept_by else 0.0
         return key, delay
