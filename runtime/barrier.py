@@ -20,6 +20,9 @@ PORT = 61137  # above the ephemeral ports; closed before the user's program star
 LINE = 256  # maximum bytes of a node's line
 GREETING = 5.0  # maximum seconds until it has come
 TICK = 0.2  # seconds between attempts
+LOOK = 5.0  # seconds between looks at what is missing
+QUIET = 30.0  # seconds between lines in the log
+LISTED = 4  # missing ranks that are named
 SERVICE = sys.argv[1]
 ADDRESS = os.environ["POD_IP"]
 RANK = int(os.environ["NODE_RANK"])
@@ -29,6 +32,9 @@ DEADLINE = time.monotonic() + TIMEOUT
 MASKED = "REDACTED"
 MISSING = "no connection from rank "
 TOKEN = os.environ.pop("KUBECTL_SKY_TOKEN", "") or MASKED
+
+
+AWAITED = os.path.join(os.environ.get("KUBECTL_SKY_FILES", "/kubectl-sky"), "awaited")
 
 
 def host_name(rank):
@@ -62,11 +68,39 @@ def give_up(problem):
     sys.exit("kubectl-sky: " + message)
 
 
+class Reporter:
+    """Tells what this node waits for: the startup probe at once, the log after a while."""
+
+    def __init__(self):
+        self.logged = ""
+        self.next_line = time.monotonic() + QUIET
+
+    def tell(self, text):
+        try:
+            with open(AWAITED, "w") as file:
+                file.write(text + "\n")
+        except OSError:
+            pass
+        if text != self.logged and time.monotonic() >= self.next_line:
+            self.say("waiting for " + text)
+            self.logged = text
+            self.next_line = time.monotonic() + QUIET
+
+    def end(self):
+        if self.logged:
+            self.say("all nodes have met")
+
+    def say(self, text):
+        print("kubectl-sky: " + text, flush=True)
+
+
 class Host:
     """Rank 0: the connections that have sent nothing yet, and those of ranks."""
 
-    def __init__(self, server):
+    def __init__(self, server, reporter):
         self.server = server
+        self.reporter = reporter
+        self.next_look = 0.0
         self.pending = {}
         self.joined = {}
         self.selector = selectors.DefaultSelector()
@@ -83,7 +117,20 @@ class Host:
             now = time.monotonic()
             for connection in [late for late, (_, end) in self.pending.items() if now >= end]:
                 self.close(connection)
+            if now >= self.next_look:
+                self.reporter.tell(self.describe_missing())
+                self.next_look = time.monotonic() + LOOK
         return self.joined
+
+    def describe_missing(self):
+        """Return the ranks that have not connected, and whether they have an address."""
+        missing = [rank for rank in range(1, NODES) if rank not in self.joined]
+        parts = []
+        for rank in missing[:LISTED]:
+            problem = "no connection" if resolve(host_name(rank)) else "no address"
+            parts.append("node-{} ({})".format(rank, problem))
+        more = " and {} more".format(len(missing) - LISTED) if missing[LISTED:] else ""
+        return ", ".join(parts) + more
 
     def accept(self):
         try:
@@ -141,10 +188,10 @@ def listen():
             time.sleep(TICK)
 
 
-def host():
+def host(reporter):
     """Rank 0: wait for all nodes, then send all addresses, or the missing ranks, to each."""
     with listen() as server:
-        joined = Host(server).collect()
+        joined = Host(server, reporter).collect()
     missing = [str(rank) for rank in range(1, NODES) if rank not in joined]
     addresses = [ADDRESS, *(joined[rank][1] for rank in sorted(joined))]
     answer = " ".join(["missing", *missing] if missing else ["addresses", *addresses])
@@ -160,37 +207,46 @@ def host():
     return addresses
 
 
-def ask(address):
+def ask(address, reporter):
     """Return the words of rank 0 at an address. Raises OSError or ValueError."""
     with socket.create_connection((address, PORT), GREETING, (ADDRESS, 0)) as connection:
         keep_alive(connection)
         connection.sendall("{} {}\n".format(RANK, TOKEN).encode())
+        reporter.tell("node-0, which waits for other nodes")
         connection.settimeout(TIMEOUT + 60)  # rank 0 has started before and times out first
         with connection.makefile("rb") as file:
             line = file.readline(LINE + 64 * NODES).decode("ascii")
         return line.split() if line.endswith("\n") else [""]
 
 
-def join():
+def join(reporter):
     """All other ranks: connect to rank 0 until it answers with all addresses."""
     while time.monotonic() < DEADLINE:
+        problem = "no address"
         for address in resolve(host_name(0)):
             try:
-                kind, *words = ask(address)
+                kind, *words = ask(address, reporter)
+            except ConnectionRefusedError:
+                problem = "connection refused"
+                continue  # not started yet, or its program runs
             except (OSError, ValueError):
-                continue  # not started yet, or restarted
+                problem = "no connection"
+                continue  # restarted, or the network does not let it through
             if kind == "missing":
                 give_up(MISSING + ", ".join(words))
             if kind == "addresses" and len(words) == NODES:
                 if words[RANK] != ADDRESS:
                     give_up("the network translates {} to {}".format(ADDRESS, words[RANK]))
                 return words
+        reporter.tell("node-0 ({})".format(problem))
         time.sleep(TICK)
     give_up("rank 0 is not reachable at " + host_name(0))
 
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # setup and run have not begun
-node_ips = host() if RANK == 0 else join()
+told = Reporter()
+node_ips = host(told) if RANK == 0 else join(told)
+told.end()
 for number in signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ:  # Python ignores the last two
     signal.signal(number, signal.SIG_DFL)
 os.environ.update(SKYPILOT_NODE_IPS="\n".join(node_ips), KUBECTL_SKY_MET="1")

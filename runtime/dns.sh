@@ -15,6 +15,7 @@ meet_by_dns() {
     elif [ "$(date +%s)" -ge "$deadline" ]; then
       fail_without_nodes
     else
+      await "node-$rank (no address)"
       nap
     fi
   done

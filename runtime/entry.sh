@@ -8,7 +8,7 @@ export KUBECTL_SKY_FILES="${KUBECTL_SKY_FILES-/kubectl-sky}"
 mpi=${KUBECTL_SKY_KEYS:+yes} # whether the task is an MPIJob
 child=
 stopping=
-setup_times= # "setup" and when it began and ended, for the timeline
+times= # when the node had started, and when setup began and ended, for the timeline
 
 say() { echo "kubectl-sky: $*"; } # to stdout, to keep its position among the user's lines
 
@@ -19,6 +19,9 @@ fail() { # CODE MESSAGE: "kubectl sky status" shows the message as the reason
 }
 
 write_back() { unwritten=; } # written.sh does it for synced buckets
+
+# Tells the startup probe, if the node has one, what it waits for.
+await() { [ ! -f "$dir/started.sh" ] || echo "$1" > "$KUBECTL_SKY_FILES/awaited"; } # WHAT
 
 nap() { sleep 0.3 2> /dev/null || sleep 1; }
 
@@ -82,8 +85,8 @@ setup() {
     [ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$code" setup
     fail "$code" "setup failed with exit code $code"
   fi
-  setup_times="setup $start $(date +%s)"
-  say "setup has ended after $((${setup_times##* } - start)) seconds, run begins"
+  times="$times setup $start $(date +%s)"
+  say "setup has ended after $((${times##* } - start)) seconds, run begins"
   unset SKYPILOT_SETUP_NODE_IPS SKYPILOT_SETUP_NODE_RANK SKYPILOT_SETUP_NUM_GPUS_PER_NODE
 }
 
@@ -108,6 +111,7 @@ export SKYPILOT_NUM_JOBS="${SKYPILOT_NUM_JOBS-1}" SKYPILOT_JOB_RANK=0 PYTHONUNBU
 [ -z "${KUBECTL_SKY_HOLD-}" ] || . "$dir/hold.sh"
 [ -z "$mpi" ] || . "$dir/mpi.sh"
 if [ -z "${KUBECTL_SKY_MET-}" ]; then # barrier.py runs this script again
+  rm -f "$KUBECTL_SKY_FILES/started" # of an earlier container of the pod
   choose_home
   [ -z "${KUBECTL_SKY_LINKS-}" ] || . "$dir/links.sh"
   start_directory=${KUBECTL_SKY_START_DIRECTORY-$home/sky_workdir}
@@ -120,6 +124,10 @@ if [ -f "$dir/profile.sh" ]; then export BASH_ENV="${BASH_ENV-$dir/profile.sh}";
 [ ! -f "$dir/ray.sh" ] || . "$dir/ray.sh"
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then SKYPILOT_NODE_IPS=$POD_IP; else meet; fi
+if [ -f "$dir/started.sh" ]; then
+  : > "$KUBECTL_SKY_FILES/started"
+  times="started $(date +%s)"
+fi
 unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS KUBECTL_SKY_TOKEN
 export SKYPILOT_NODE_IPS MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
@@ -138,6 +146,6 @@ write_back
 [ "$result" -ne 0 ] || [ -z "$mpi" ] || flush_nodes
 if [ "$result" -eq 0 ]; then report SUCCEEDED; else report FAILED; fi
 [ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$result" run
-[ "$result" -ne 0 ] || [ -z "$setup_times" ] || echo "$setup_times" 2> /dev/null > /dev/termination-log
+[ "$result" -ne 0 ] || [ -z "$times" ] || echo "$times" 2> /dev/null > /dev/termination-log
 while [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
 exit "$result"

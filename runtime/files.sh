@@ -32,8 +32,9 @@ unpack() { # NUMBER FOLDER
   wait_for_upload "$1" "$2"
 }
 
+await files
 # Delete the state of an earlier container of the pod.
-rm -f "$KUBECTL_SKY_FILES"/requested-* "$KUBECTL_SKY_FILES"/failed-* "$KUBECTL_SKY_FILES/complete"
+rm -f "$KUBECTL_SKY_FILES"/requested-* "$KUBECTL_SKY_FILES"/failed-*
 rmdir "$KUBECTL_SKY_FILES"/uploading-* 2> /dev/null
 [ ! -f "$dir/files.txt" ] || while IFS= read -r line; do
   target=${line#* }
@@ -42,5 +43,4 @@ rmdir "$KUBECTL_SKY_FILES"/uploading-* 2> /dev/null
   esac
   unpack "${line%% *}" "$target"
 done < "$dir/files.txt"
-: > "$KUBECTL_SKY_FILES/complete" # for uploaded.sh
 [ ! -f "$dir/repository.txt" ] || . "$dir/clone.sh"

@@ -7,6 +7,7 @@ host_of() { echo "${KUBECTL_SKY_HOSTS-node-}$1.$KUBECTL_SKY_SERVICE"; } # RANK; 
 
 meet() {
   [ -z "${KUBECTL_SKY_MET-}" ] || return 0 # barrier.py has set the addresses
+  await "the other nodes"
   if [ -n "$mpi" ]; then
     meet_by_ssh
   elif command -v python3 > /dev/null; then

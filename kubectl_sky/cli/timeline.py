@@ -15,6 +15,7 @@ _MARKS = {
     Phase.STARTING: "-",
     Phase.IMAGE: "=",
     Phase.FILES: "+",
+    Phase.MEETING: "~",
     Phase.SETUP: "*",
     Phase.RUN: "#",
     Phase.UNKNOWN: "?",

@@ -4,6 +4,7 @@
 in what they read, not in what they conclude. More facts may say more, but nothing else.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from kubectl_sky.observe import queues, reasons
 from kubectl_sky.observe.failure import last_error
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.queues import PendingWorkload
-from kubectl_sky.observe.reasons import UNSCHEDULABLE
+from kubectl_sky.observe.reasons import UNSCHEDULABLE, WAITING_FOR_NODES
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import is_blocked
 from kubectl_sky.words.core_objects import Event, Node
@@ -21,6 +22,8 @@ from kubectl_sky.words.objects import Object
 from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.words.scheduled_objects import Gang, PodGroup
 from kubectl_sky.workloads.workload import QUEUED
+
+_AWAITED = re.compile(r"Startup probe failed: waiting for (.+)")  # the line of started.sh
 
 ObjectKey = tuple[str, str]  # namespace and name
 
@@ -172,11 +175,14 @@ def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Event]) -> 
     causes = dict(task.causes)
     for node in task.nodes:
         name = node.pod or task.workload.pod_owner_name(node.job)
-        event = warnings.get((task.namespace, name)) if has_no_reason(node) else None
+        lacks_reason = has_no_reason(node) or node.awaits_files
+        event = warnings.get((task.namespace, name)) if lacks_reason else None
         uid = event.involved_object.uid if event else ""
         is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
 
-        if event and not is_earlier:
+        if event and not is_earlier and (node.awaits_files or node.awaits_nodes):
+            nodes.append(_at_start(node, event))
+        elif event and not is_earlier:
             reason = event.reason
             message = event.message
             if cause := rules.explain_event(task, node, event):
@@ -185,3 +191,10 @@ def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Event]) -> 
         else:
             nodes.append(node)
     return replace(task, nodes=tuple(nodes), causes=causes)
+
+
+def _at_start(node: NodeStatus, warning: Event) -> NodeStatus:
+    """Return a node that waits at its start, with what its startup probe says of it."""
+    told = _AWAITED.search(warning.message)
+    awaited = told[1].strip() if told else "files"
+    return node if awaited == "files" else replace(node, reason=WAITING_FOR_NODES, message=awaited)

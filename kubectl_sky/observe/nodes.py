@@ -18,6 +18,7 @@ from kubectl_sky.observe.reasons import (
     RETRYING,
     TERMINATING,
     WAITING_FOR_FILES,
+    WAITING_FOR_NODES,
     DetailedStatus,
 )
 from kubectl_sky.words import age, bounded, names
@@ -31,7 +32,14 @@ from kubectl_sky.words.pod_objects import (
     Terminated,
     Waiting,
 )
-from kubectl_sky.workloads.workload import LATE, STOPPED, Phase, PhaseDetails, condition
+from kubectl_sky.workloads.workload import (
+    LATE,
+    MEETS_NOBODY,
+    STOPPED,
+    Phase,
+    PhaseDetails,
+    condition,
+)
 
 _HELD = re.compile(r"held ([0-9]{1,11}) ([0-9]{1,3}) (setup|run)\s*$")  # written by hold.sh
 _POD_FAILED = "BackoffLimitExceeded"  # the Job's reason when its pod failed or was deleted
@@ -86,12 +94,17 @@ class NodeStatus(Part, frozen=True):
     def started(self) -> bool:
         """Whether the container has run, and so has a log."""
         has_run = self.state is not State.PENDING or self.exit_code is not None
-        return bool(self.pod) and (has_run or self.awaits_files)
+        return bool(self.pod) and (has_run or self.awaits_files or self.awaits_nodes)
 
     @property
     def awaits_files(self) -> bool:
         """Whether its container runs and waits until a client has uploaded its local files."""
         return self.state is State.PENDING and self.reason == WAITING_FOR_FILES
+
+    @property
+    def awaits_nodes(self) -> bool:
+        """Whether its container runs and waits until all nodes have met."""
+        return self.state is State.PENDING and self.reason == WAITING_FOR_NODES
 
     @property
     def document(self) -> "Node":
@@ -260,7 +273,8 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
     if status.exit_code is None or verdict.reason not in (_POD_FAILED, STOPPED):
         message = message or verdict.message
 
-    if deleted and (verdict.phase is Phase.PODS or verdict.reason in (LATE, STOPPED)):
+    by_us = verdict.phase is Phase.PODS or verdict.reason in (LATE, STOPPED)
+    if verdict.reason == MEETS_NOBODY or (deleted and by_us):
         reason = verdict.reason or STOPPED
         message = verdict.message
     elif reasons.find(reason).yields and verdict.reason not in ("", _POD_FAILED):
@@ -311,6 +325,8 @@ def _final(verdict: PhaseDetails, pod: Pod | None) -> State | None:
     succeeded = pod and end is State.COMPLETED and not pod.metadata.deletion_timestamp
     if succeeded and (verdict.pod_completes or verdict.reason == STOPPED):
         return end
+    if verdict.reason == MEETS_NOBODY:
+        return State.FAILED
     if verdict.phase is not Phase.PODS:
         return _FINAL.get(verdict.phase)
     if pod is None:  # already deleted if the task is being stopped, otherwise not created yet
@@ -334,12 +350,8 @@ def of_pod(base: NodeStatus, pod: Pod) -> NodeStatus:
     deleting = bool(pod.metadata.deletion_timestamp)
     if state.running:
         began = state.running.started_at or ""
-        awaits_files = names.AWAITS_UPLOAD in pod.metadata.annotations
-        if awaits_files and not deleting and container(pod).started is False:
-            labels = pod.metadata.labels  # the startup probe has not found them yet
-            submit_id = labels.get(names.PIPELINE) or labels.get(names.TASK_ID, "")
-            message = f"submit again with --id {submit_id} if no upload is running"
-            return replace(with_pod, reason=WAITING_FOR_FILES, message=message, started_at=began)
+        if not deleting and (waiting := _at_start(with_pod, pod)):
+            return replace(waiting, started_at=began)
         running = replace(with_pod, state=State.RUNNING, started_at=began)
         if not deleting and (status_of_hold := _held(running, pod)):
             return status_of_hold
@@ -349,6 +361,21 @@ def of_pod(base: NodeStatus, pod: Pod) -> NodeStatus:
     if deleting:
         return _terminating(with_pod, pod)
     return _waiting(with_pod, pod, state.waiting)
+
+
+def _at_start(status: NodeStatus, pod: Pod) -> NodeStatus | None:
+    """Return a node whose startup probe has not seen it go on; None if it has, or has no such."""
+    if container(pod).started is not False:
+        return None
+
+    metadata = pod.metadata
+    if names.AWAITS_UPLOAD in metadata.annotations:
+        submit_id = metadata.labels.get(names.PIPELINE) or metadata.labels.get(names.TASK_ID, "")
+        message = f"submit again with --id {submit_id} if no upload is running"
+        return replace(status, reason=WAITING_FOR_FILES, message=message)
+    if names.AWAITS_NODES in metadata.annotations:
+        return replace(status, reason=WAITING_FOR_NODES)
+    return None
 
 
 def _terminating(status: NodeStatus, pod: Pod) -> NodeStatus:

@@ -8,12 +8,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kubectl_sky.workloads.workload import QUEUED, STOPPED
+from kubectl_sky.workloads.workload import MEETS_NOBODY, QUEUED, STOPPED
 
 DELETING = "Deleting"  # signal of a task whose objects are being deleted
 HELD = "Held"  # signal of a node whose failed container is held
 JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
-MEETS_NOBODY = "MeetsNobody"  # reason of a node that started after another one had completed
 NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
 NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
 POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
@@ -23,6 +22,7 @@ RETRYING = "Retrying"  # reason of a failed node that restarts
 TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
 UNSCHEDULABLE = "Unschedulable"  # the scheduler's reason: no cluster node fits the pod
 WAITING_FOR_FILES = "WaitingForFiles"  # reason of a node whose local files have not arrived
+WAITING_FOR_NODES = "WaitingForNodes"  # reason of a node that has not met the others yet
 
 
 class DetailedStatus(StrEnum):
@@ -75,7 +75,8 @@ _REASONS = (
         waits="waiting for the earlier pod to be deleted",
     ),
     Reason(NODE_LOST, {"running": DetailedStatus.UNKNOWN}, is_told=True, yields=True),
-    Reason(MEETS_NOBODY, is_told=True),
+    Reason(WAITING_FOR_NODES, is_normal=True, waits="waiting to meet the other nodes"),
+    Reason(MEETS_NOBODY, is_told=True, ended="it started after another node had completed"),
     Reason(POD_DELETED, yields=True),
     Reason(STOPPED, {"failed": DetailedStatus.STOPPED}),
     Reason("DeletionByTaintManager", ended=_LOST),

@@ -15,19 +15,19 @@ from kubectl_sky.observe.reasons import (
     DELETING,
     HELD,
     JOB_NOT_FOUND,
-    MEETS_NOBODY,
     NODE_LOST,
     POD_DELETED,
     POD_KEPT,
     POD_NOT_FOUND,
     TERMINATING,
     WAITING_FOR_FILES,
+    WAITING_FOR_NODES,
 )
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.plan import resources
 from kubectl_sky.words import names
 from kubectl_sky.words.pod_objects import NO_POD, Pod, PodContainer, Probe
-from kubectl_sky.workloads.workload import LATE, LATE_JOB_SET, STOPPED
+from kubectl_sky.workloads.workload import LATE, LATE_JOB_SET, MEETS_NOBODY, STOPPED
 
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
@@ -121,6 +121,12 @@ def _node(name: str, reason: str, what: str, then: str, mere: bool = False) -> R
     return Rule(name, Stage.RUN, SignalSource.NODE, what, then, reason=reason, mere=mere)
 
 
+def _waits(name: str, problem: str, then: str) -> Rule:
+    message = rf"^(?P<text>[^,]*\({problem}\).*)"
+    what = "waits to meet {text}"
+    return Rule(name, Stage.START, SignalSource.NODE, what, then, WAITING_FOR_NODES, message)
+
+
 def _gone(name: str, reason: str, message: str, what: str, then: str = "{advice}") -> Rule:
     source = SignalSource.POD
     return Rule(name, Stage.RUN, source, what, then, reason, message, detail=_restart)
@@ -183,6 +189,22 @@ RUN: tuple[Rule, ...] = (
         "waits for files",
         "{message}",
         reason=WAITING_FOR_FILES,
+    ),
+    _waits(
+        "no-address-of-nodes",
+        "no address",
+        "check the DNS of the cluster, and dnsPolicy in config.kubernetes.pod_config",
+    ),
+    _waits(
+        "no-connection-to-nodes",
+        "no connection",
+        "check the NetworkPolicies of the namespace: all nodes connect to port 61137 of node-0",
+    ),
+    _waits(
+        "node-0-runs-already",
+        "connection refused",
+        "the program of node-0 may run already: nodes that start again meet the others when those"
+        " start again, too; see `kubectl sky stacks {id}`",
     ),
     Rule(
         "upload-timeout",
@@ -411,7 +433,7 @@ RUN: tuple[Rule, ...] = (
         "{advice}",
         reason="Unhealthy",
         detail=_probe,
-        message=r"(?P<which>Liveness|Startup) probe failed(?!: waiting for files):? ?(?P<rest>.*)",
+        message=r"(?P<which>Liveness|Startup) probe failed(?!: waiting for ):? ?(?P<rest>.*)",
     ),
     Rule(
         "not-ready-in-time",

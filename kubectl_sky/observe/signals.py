@@ -35,7 +35,7 @@ from kubectl_sky.words.objects import NO_CONDITION, Object, find_true
 from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import rayservice, registry
-from kubectl_sky.workloads.workload import LATE, QUEUED, STOPPED
+from kubectl_sky.workloads.workload import LATE, MEETS_NOBODY, QUEUED, STOPPED
 
 T = TypeVar("T", bound=Object)
 
@@ -290,7 +290,7 @@ def _deletion_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]
 def _task_signals(
     snapshot: TaskSnapshot, task: TaskStatus
 ) -> Iterator[tuple[Iterable[int], Signal]]:
-    """Yield why nodes failed that left no pod, and which nodes the running ones wait for."""
+    """Yield why nodes failed that left no pod, and what others wait for."""
     if task.incomplete and not task.deletion.since:
         reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
         yield (), Signal(SignalSource.NODE, reason, task.note)
@@ -298,7 +298,7 @@ def _task_signals(
     for node in task.nodes:
         if node.state is State.FAILED and (not node.pod or node.reason == POD_DELETED):
             yield from _signals_without_pod(snapshot, task, node)
-        elif node.awaits_files or (not node.state.ended and reasons.find(node.reason).is_told):
+        elif _is_told(node):
             yield (node.index,), Signal(SignalSource.NODE, node.reason, node.message)
         if node.held_until:
             reason = f"Error {node.exit_code}"
@@ -309,13 +309,32 @@ def _task_signals(
         if node.kept_by:
             yield (node.index,), Signal(SignalSource.NODE, POD_KEPT, node.kept_by)
 
+    yield from _meeting_signals(task)
+
+
+def _is_told(node: NodeStatus) -> bool:
+    """Return whether the reason of a node with a pod explains why it waits, or ends."""
+    is_told = not node.state.ended and reasons.find(node.reason).is_told
+    return is_told or node.awaits_files or node.reason == MEETS_NOBODY
+
+
+def _meeting_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
+    """Yield which nodes those wait for that have started."""
     running = [
-        node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
+        node.index
+        for node in task.nodes
+        if node.awaits_nodes or (node.state is State.RUNNING and node.exit_code is None)
     ]
-    pending = [node.name for node in task.nodes if node.state is State.PENDING]
+    pending = [
+        node.name for node in task.nodes if node.state is State.PENDING and not node.awaits_nodes
+    ]
     if running and pending and not task.workload.independent_nodes:
         more = f" and {len(pending) - 4} more" if pending[4:] else ""
         yield running, Signal(SignalSource.BARRIER, "", ", ".join(pending[:4]) + more)
+
+    for node in task.nodes if not pending else ():
+        if node.awaits_nodes and node.message:
+            yield (node.index,), Signal(SignalSource.NODE, node.reason, node.message)
 
 
 def _signals_without_pod(
@@ -335,7 +354,7 @@ def _signals_without_pod(
         yield ranks, Signal(source, reason, event.message)
     elif node.reason == STOPPED:
         yield (), Signal(SignalSource.NODE, STOPPED, node.message)
-    elif node.reason in (JOB_NOT_FOUND, POD_DELETED, POD_NOT_FOUND):
+    elif node.reason in (JOB_NOT_FOUND, MEETS_NOBODY, POD_DELETED, POD_NOT_FOUND):
         yield ranks, Signal(SignalSource.NODE, node.reason, node.message)
     else:
         yield ranks, Signal(SignalSource.POD, node.reason, node.message)

@@ -24,7 +24,11 @@ from kubectl_sky.observe.nodes import (
     retrying,
 )
 from kubectl_sky.observe.ownership import Missing, TaskObjects
-from kubectl_sky.observe.reasons import JOB_NOT_FOUND, MEETS_NOBODY, TERMINATING, DetailedStatus
+from kubectl_sky.observe.reasons import (
+    JOB_NOT_FOUND,
+    TERMINATING,
+    DetailedStatus,
+)
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
 from kubectl_sky.words import age, names
@@ -36,6 +40,7 @@ from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import (
     LATE,
+    MEETS_NOBODY,
     STOPPED,
     Phase,
     PhaseDetails,
@@ -131,7 +136,11 @@ class TaskStatus(Part, frozen=True, dict=True):
         backend = self.workload
         if failed is None or backend.fail_fast or not backend.stopping(failed.name):
             return ()
-        nodes = [node for node in self.nodes if not (node.state.ended or node.stopped_for)]
+        nodes = [
+            node
+            for node in self.nodes
+            if not node.stopped_for and (not node.state.ended or node.reason == MEETS_NOBODY)
+        ]
         return tuple(dict.fromkeys(node.job for node in nodes))
 
     @property
@@ -339,7 +348,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"
 
-        waiting = self._waiting
+        waiting = sorted(self._waiting, key=lambda node: node.awaits_nodes)
         lacking = next((item for item in waiting if item.awaits_files), None)
         if lacking:
             waits = f"{lacking.name}: waits for files"
@@ -368,6 +377,8 @@ class TaskStatus(Part, frozen=True, dict=True):
         """Return why a node does not run, in the words of doctor if they are known."""
         if node.reason == MEETS_NOBODY:
             return node.message
+        if node.awaits_nodes:
+            return f"waits to meet {node.message or 'the other nodes'}"
         silent = f": {node.message}" if node.reason == TERMINATING and node.message else ""
         return self.causes.get(node.reason) or f"{node.reason}{silent}"
 
@@ -394,7 +405,7 @@ def of(task: TaskObjects) -> TaskStatus:
 
     nodes = tuple(_without_stop(node, deletion.since) for node in _nodes(task))
     if len(nodes) > 1 and not (backend.independent_nodes or backend.restarts_all_nodes):
-        nodes = _find_late(nodes)
+        nodes = _find_late(nodes, bool(backend.stopping(nodes[0].name)))
     if task.missing is Missing.DELETED and not deletion.since:
         stem = metadata.name.rpartition("-node-")[0]
         lost = [
@@ -440,25 +451,26 @@ def _without_stop(node: NodeStatus, since: str) -> NodeStatus:
     return replace(node, state=State.RUNNING, reason=TERMINATING, exit_code=None, ended_at="")
 
 
-def _find_late(nodes: tuple[NodeStatus, ...]) -> tuple[NodeStatus, ...]:
+def _find_late(nodes: tuple[NodeStatus, ...], may_stop: bool) -> tuple[NodeStatus, ...]:
     """Return the nodes; those that wait at the start for one that has completed have that reason.
 
-    A node that starts again meets all others before its program runs.
+    A node that starts again meets all others before its program runs. It has failed if its startup
+    probe says that it waits, and if a client may stop it.
     """
     ended = [node for node in nodes if node.state is State.COMPLETED and node.ended_at]
     first = min(ended, key=lambda node: node.ended_at, default=None)
     if first is None:
         return nodes
     message = f"waits for {first.name}, which has completed"
-    return tuple(
-        replace(node, reason=MEETS_NOBODY, message=message)
-        if node.state is State.RUNNING
-        and node.exit_code is None
-        and not node.reason
-        and node.started_at > first.ended_at
-        else node
-        for node in nodes
-    )
+
+    def mark(node: NodeStatus) -> NodeStatus:
+        runs = node.state is State.RUNNING and node.exit_code is None and not node.reason
+        if node.started_at <= first.ended_at or not (runs or node.awaits_nodes):
+            return node
+        state = State.FAILED if node.awaits_nodes and may_stop else State.RUNNING
+        return replace(node, state=state, reason=MEETS_NOBODY, message=message)
+
+    return tuple(map(mark, nodes))
 
 
 def name_of(item: Object) -> str:

@@ -6,7 +6,7 @@ expire: what nothing tells is unknown, never guessed.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -26,7 +26,8 @@ from kubectl_sky.workloads.workload import QUEUED
 
 _MAIN = f"spec.containers{{{names.CONTAINER}}}"  # what an event of the main container is about
 _NOT_PULLED = "NotPulled"  # the practice cluster's event: it has no images
-_SETUP = re.compile(r"setup (\d{10}) (\d{10})\s*")  # what entry.sh leaves: its start and end
+# What entry.sh leaves: when the node had its files and had met the others, and its setup.
+_TIMES = re.compile(r"\s*(?:started (\d{10}))?\s*(?:setup (\d{10}) (\d{10}))?\s*")
 _MULTIPLE = ("Evicted", "Preempted")  # conditions of Workloads that were queued more than once
 
 
@@ -41,12 +42,13 @@ class Phase(StrEnum):
     STARTING = "starting"
     IMAGE = "image"
     FILES = "files"
+    MEETING = "meeting"
     SETUP = "setup"
     RUN = "run"
     UNKNOWN = "unknown"
 
 
-_OF_PODS = (Phase.SCHEDULING, Phase.IMAGE, Phase.FILES, Phase.RUN)
+_OF_PODS = (Phase.SCHEDULING, Phase.IMAGE, Phase.FILES, Phase.MEETING, Phase.RUN)
 
 
 class Span(Struct, frozen=True):
@@ -55,9 +57,9 @@ class Span(Struct, frozen=True):
     phase: Annotated[
         str,
         Note(
-            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `setup` (of a"
-            " completed node, else a part of `run`), `run`, or `unknown` for a time that is one of"
-            " those in the node's `unknown`"
+            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `meeting`"
+            " (until all nodes have connected), `setup` (of a completed node, else a part of"
+            " `run`), `run`, or `unknown` for a time that is one of those in the node's `unknown`"
         ),
     ]
     start: Annotated[datetime, Note("RFC 3339, in UTC")]
@@ -280,27 +282,44 @@ def _image(signs: _Signs, pod: Pod) -> tuple[Span | None, bool]:
 def _in_container(
     node: NodeStatus, pod: Pod, started: datetime, finished: datetime | None
 ) -> Iterator[Span]:
-    """Yield the phases of the container, which is ready when it has its local files."""
-    awaits_files = names.AWAITS_UPLOAD in pod.metadata.annotations
-    ready = _condition_time(pod, "Ready") if awaits_files else started
+    """Yield the phases of the container, which is ready when its startup probe has succeeded."""
+    annotations = pod.metadata.annotations
+    left = _left_times(pod)
+    ready = left[0] or _condition_time(pod, "Ready")
+
+    start = Phase.FILES
+    if names.AWAITS_UPLOAD not in annotations:
+        start = Phase.MEETING
+        ready = ready if names.AWAITS_NODES in annotations else started
+        if not node.awaits_nodes:  # of an ended node without its times, it is a part of the run
+            ready = ready or started
+
     if ready:
-        yield Span(Phase.FILES, started, ready)
-        yield from _setup(pod, ready, finished)
+        yield Span(start, started, ready)
+        yield from _setup(left[1:], ready, finished)
+    elif finished is None and (node.awaits_files or node.awaits_nodes):
+        yield Span(start, started, None)
     else:
-        goes_on = finished is None and node.awaits_files
-        phase = Phase.FILES if goes_on else Phase.UNKNOWN
-        yield Span(phase, started, finished)
+        yield Span(Phase.UNKNOWN, started, finished)
 
 
-def _setup(pod: Pod, ready: datetime, finished: datetime | None) -> Iterator[Span]:
-    """Yield the time until setup begins, that of setup, if the pod tells them, and the rest."""
+def _left_times(pod: Pod) -> Sequence[datetime | None]:
+    """Return when a completed node had started, and when its setup began and ended."""
     end = container(pod).state.terminated
-    if finished and end and (match := _SETUP.fullmatch(end.message)):
-        begun, ended = (datetime.fromtimestamp(int(text), UTC) for text in match.groups())
-        if ready <= begun <= ended <= finished:
-            yield Span(Phase.STARTING, ready, begun)
-            yield Span(Phase.SETUP, begun, ended)
-            ready = ended
+    match = _TIMES.fullmatch(end.message) if end else None
+    texts = match.groups() if match else (None, None, None)
+    return [datetime.fromtimestamp(int(text), UTC) if text else None for text in texts]
+
+
+def _setup(
+    times: Sequence[datetime | None], ready: datetime, finished: datetime | None
+) -> Iterator[Span]:
+    """Yield the time until setup begins, that of setup, if the pod tells them, and the rest."""
+    begun, ended = times
+    if finished and begun and ended and ready <= begun <= ended <= finished:
+        yield Span(Phase.STARTING, ready, begun)
+        yield Span(Phase.SETUP, begun, ended)
+        ready = ended
     yield Span(Phase.RUN, ready, finished)
 
 

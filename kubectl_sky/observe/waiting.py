@@ -48,7 +48,10 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     if not waiting:
         return None
 
-    last = min(waiting, key=lambda it: (not is_blocked(it), bool(it.pod), bool(it.host)))
+    last = min(
+        waiting,
+        key=lambda it: (not is_blocked(it), bool(it.pod), bool(it.host), it.awaits_nodes),
+    )
     peers = [node for node in waiting if _text(node) == _text(last)]
     text = f"pending: {cause}" if cause and is_blocked(last) else _text(last)
     hosts = list(dict.fromkeys(node.host for node in peers if node.host))
@@ -57,7 +60,8 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     if len(peers) < len(task.nodes) and not task.workload.independent_nodes:
         text = f"{summarize([node.name for node in peers])}: {text}"
 
-    started = task.num_nodes - task.count(State.PENDING)
+    met = task.num_nodes - task.count(State.PENDING)
+    started = met + sum(node.awaits_nodes for node in task.nodes if node is not last)
     if started and not task.workload.independent_nodes:
         text = f"{started} of {task.num_nodes} nodes have started; {text}"
 

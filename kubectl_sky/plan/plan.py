@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from kubectl_sky.plan.runtime import UPLOADED, Check, Runtime, profile, runtime, start
+from kubectl_sky.plan.runtime import STARTED, Check, Runtime, profile, runtime, start
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE
@@ -154,9 +154,9 @@ class Plan(Struct, frozen=True):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The probes of the backend, or of a node that waits for an upload."""
-        awaits_upload = names.AWAITS_UPLOAD in self.pod_annotations
-        return (UPLOADED,) if awaits_upload else self.extras.checks
+        """The probes of the backend, or of a node that waits for an upload or for the others."""
+        waits = {names.AWAITS_UPLOAD, names.AWAITS_NODES} & self.pod_annotations.keys()
+        return (STARTED,) if waits else self.extras.checks
 
     @property
     def service_owner(self) -> TaskGroup:
@@ -243,7 +243,7 @@ class Plan(Struct, frozen=True):
             "dns.sh": several and not (barrier and self.image == DEFAULT_IMAGE),  # it has Python
             "files.sh": transfers or clones,
             "unpack.sh": transfers,
-            "uploaded.sh": UPLOADED in self.checks,
+            "started.sh": STARTED in self.checks,
             "clone.sh": clones,
             "links.sh": self.storage.links,
             "logs.sh": self.storage.logs.env,

@@ -118,14 +118,18 @@ def _needs_shared_memory(
 def _pod_annotations(
     task: Task, volumes: PodStorage, file_transfer: FileTransfer, pod_options: PodOptions
 ) -> dict[str, str]:
-    """Return the annotations; one says that a startup probe shows whether files have arrived."""
-    awaits = file_transfer.large_files and not pod_options.has_startup_probe
-    upload = {names.AWAITS_UPLOAD: "true"} if awaits else {}
+    """Return the annotations; some say what the startup probe waits for."""
+    awaited = {
+        names.AWAITS_UPLOAD: bool(file_transfer.large_files),
+        names.AWAITS_NODES: task.num_nodes > 1,
+    }
+    is_ours = not pod_options.has_startup_probe
+    probed = {name: "true" for name, is_set in awaited.items() if is_set and is_ours}
     return {
         **task.kubernetes.annotations,
         **array_annotation(task),
         **volumes.annotations,
-        **upload,
+        **probed,
     }
 
 

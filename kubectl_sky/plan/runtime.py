@@ -44,11 +44,10 @@ class Check(Struct, frozen=True):
     script: str = f"{names.SCRIPTS_FOLDER}/probe.sh"
 
 
-# Shows in the pod's status whether the local files have arrived. Each run of the script waits for
-# 30 seconds, because the kubelet reports a failure as an event. files.sh limits the time.
-UPLOADED = Check(
-    "startupProbe", None, 1, 60, 1_000_000, script=f"{names.SCRIPTS_FOLDER}/uploaded.sh"
-)
+# Shows in the pod's status whether the local files have arrived and the nodes have met. Each run of
+# the script waits for 30 seconds, because the kubelet reports a failure as an event. files.sh and
+# barrier.py limit the time.
+STARTED = Check("startupProbe", None, 1, 60, 1_000_000, script=f"{names.SCRIPTS_FOLDER}/started.sh")
 
 
 _PROFILE = "profile.sh"

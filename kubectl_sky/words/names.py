@@ -50,6 +50,7 @@ EXECUTION = "kubectl-sky/execution"  # serial or parallel
 AUXILIARY = "kubectl-sky/auxiliary-stages"  # stopped when the other tasks of a group have finished
 STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure stopped this one
 MAIN_ENDED = "kubectl-sky/main-ended"  # when `main` had ended before its pod was ended
+AWAITS_NODES = "kubectl-sky/awaits-nodes"  # of pods: started once their nodes have met
 AWAITS_UPLOAD = "kubectl-sky/awaits-upload"  # of pods: started once their files have arrived
 DELAY = "kubectl-sky/termination-delay"  # seconds until an auxiliary task is stopped
 ACCELERATORS = "kubectl-sky/accelerators"  # of each node: A100:8

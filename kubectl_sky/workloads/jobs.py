@@ -10,6 +10,7 @@ from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     LATE,
+    MEETS_NOBODY,
     STOPPED,
     SUSPEND,
     Phase,
@@ -51,13 +52,18 @@ class PerNode(Workload):
         if complete:
             return end(Phase.COMPLETED, complete)
         cause = item.metadata.annotations.get(names.STOPPED_FOR)
+        reason = STOPPED
+        message = f"{cause} failed"
+        if cause == self.title(rank):  # only a node that waits in vain is stopped for itself
+            reason = MEETS_NOBODY
+            message = "waited for a node that had completed"
+
         if failed and cause and failed.reason == LATE:
-            message = f"{cause} failed"
             finished = failed.last_transition_time or ""
-            return PhaseDetails(Phase.FAILED, STOPPED, message, finished)
+            return PhaseDetails(Phase.FAILED, reason, message, finished)
         if failed:
             return end(Phase.FAILED, failed)
-        return PhaseDetails(Phase.PODS, STOPPED, f"{cause} failed") if cause else waiting(item)
+        return PhaseDetails(Phase.PODS, reason, message) if cause else waiting(item)
 
     def stopping(self, failed: str) -> dict[str, Any]:
         """Set a one-second deadline: the Job fails for good and frees its quota."""

@@ -27,6 +27,7 @@ LATE_JOB_SET = "FailJobSetFailurePolicyAction"  # the same, of a JobSet
 STOPPED = "Stopped"  # reason of nodes that were stopped because another node failed
 SUSPEND = ("spec", "suspend")  # the field that suspends most kinds
 FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of finished objects
+MEETS_NOBODY = "MeetsNobody"  # reason of a node that started after another one had completed
 QUEUED = "Queued"  # reason of objects that the queue has not admitted yet
 
 

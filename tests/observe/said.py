@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ranks import RankActivity
-from kubectl_sky.observe.reasons import NODE_LOST, TERMINATING, WAITING_FOR_FILES
+from kubectl_sky.observe.reasons import NODE_LOST, TERMINATING, WAITING_FOR_FILES, WAITING_FOR_NODES
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.words import age
@@ -258,6 +258,9 @@ SAID = (
     Said("killed", "", "killed: exit code 143 (SIGTERM: terminated)", "Error 143"),
     Said("job-not-found", "", "its Job was deleted or lost its labels"),
     Said("pod-deleted", "", "its pod was deleted"),
+    Said("no-address-of-nodes", "node-1 (no address)", "waits to meet node-1 (no address)"),
+    Said("no-connection-to-nodes", "node-2 (no connection)", "node-2 (no connection)"),
+    Said("node-0-runs-already", "node-0 (connection refused)", "node-0 (connection refused)"),
     Said("meets-nobody", "", "it waits for node-1, which has completed"),
     Said("cluster-node-silent", "", "its cluster node worker-1 does not respond"),
     Said("pod-not-found", "", "its pod is gone; the cause is not known"),
@@ -341,6 +344,10 @@ def _started_late(said: Said) -> TaskSnapshot:
     return _task(Job=[make_job(0, 2), make_job(1, 2, "Complete")], Pod=[running, completed])
 
 
+def _waits_to_meet(said: Said) -> TaskSnapshot:
+    return _node(pod="a", reason=WAITING_FOR_NODES, message=said.message)
+
+
 def _finalized(said: Said) -> TaskSnapshot:
     job = make_job(0, 2)
     job["metadata"] |= {"deletionTimestamp": "2026-01-01T00:05:00Z", "finalizers": ["x/stuck"]}
@@ -420,6 +427,9 @@ _OF_RULES: Mapping[str, Build] = {
     ),
     "job-not-found": lambda said: _second_without_job(make_service(make_job(0, 2))),
     "meets-nobody": _started_late,
+    "no-address-of-nodes": _waits_to_meet,
+    "no-connection-to-nodes": _waits_to_meet,
+    "node-0-runs-already": _waits_to_meet,
     "not-submitted": lambda said: _second_without_job(make_service()),
     "pod-deleted": lambda said: _second_without_pod(_deleted_pod()),
     "pod-not-found": lambda said: _second_without_pod(),

@@ -150,6 +150,31 @@ def test_node_that_starts_again_after_another_has_completed_waits_for_it(backend
     assert "an array" in verdict.findings[0].then
 
 
+def test_node_that_can_meet_nobody_has_failed_and_is_stopped_for_it() -> None:
+    world = World.submitted(2, limit=1)
+    world.complete(0)
+    world.clock += 1
+    world.fail(1)
+    world.pods[1]["metadata"]["annotations"] = {names.AWAITS_NODES: "true"}
+    world.pods[1]["status"]["containerStatuses"][-1]["started"] = False
+
+    cause = "node-1: it started after another node had completed"
+    task = folded(world)
+    job = task.nodes[1].job
+    assert (task.state, task.note, task.surviving_jobs) == (State.FAILED, cause, (job,))
+    assert judge(task, world.snapshot()).summary.startswith("it waits for node-0")
+
+    body = task.workload.stopping("node-1")
+    world.jobs[1]["metadata"]["annotations"] |= body["metadata"]["annotations"]
+    world.terminate(1)
+    assert (folded(world).note, folded(world).surviving_jobs) == (cause, ())
+    world.pods.pop(1)
+    failed = condition("Failed", "DeadlineExceeded")
+    world.jobs[1]["status"]["conditions"] = [failed]
+    assert folded(world).note == cause
+    assert judge(folded(world), world.snapshot()).summary.startswith("it waited for a node")
+
+
 @pytest.mark.parametrize("are_gone", [False, True])
 def test_lost_cluster_node_is_the_cause_not_those_that_were_stopped_for_it(are_gone: bool) -> None:
     world = World.submitted(3, backend="indexed")

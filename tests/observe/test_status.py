@@ -283,6 +283,17 @@ def test_node_waiting_for_files_is_pending(started: bool, upload: bool, state: S
     assert pipelines.reason(task) == (f"node-0: {hint}" if state is State.PENDING else "")
 
 
+def test_nodes_that_have_not_met_are_pending() -> None:
+    pods = [make_pod(rank, state=RUNNING) for rank in range(2)]
+    for pod in pods:
+        pod["metadata"]["annotations"] = {names.AWAITS_NODES: "true"}
+        pod["status"]["containerStatuses"][1]["started"] = False
+    task = fold([make_job(rank, 2) for rank in range(2)], pods)
+    assert (task.state, task.detailed_status) == (State.PENDING, "setting_up")
+    assert all(node.started and node.started_at for node in task.nodes), "they have logs"
+    assert task.note == "node-0: waits to meet the other nodes"
+
+
 def test_task_note_counts_restarts() -> None:
     job, pods = again(3, end="Complete", failed=2, succeeded=1)
     task = fold([job], pods)

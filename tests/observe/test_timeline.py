@@ -1,5 +1,6 @@
 """Timelines of nodes, from their objects and events."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -109,6 +110,29 @@ def test_uploaded_files_end_when_the_pod_is_ready() -> None:
     assert (shown(node)[-1], node.unknown) == ("unknown 03:00-09:00", ("image", "run"))
     pod["status"]["conditions"].append(condition("Ready", 5))
     assert shown(timeline_of(pod))[-2:] == ["files 03:00-05:00", "run 05:00-09:00"]
+
+
+def test_nodes_have_met_when_the_pod_is_ready() -> None:
+    pod = pod_of()
+    pod["metadata"]["annotations"][names.AWAITS_NODES] = "true"
+    pod["status"]["conditions"].append(condition("Ready", 5))
+    assert shown(timeline_of(pod))[-2:] == ["meeting 03:00-05:00", "run 05:00-09:00"]
+
+
+def test_ended_node_has_met_the_others_when_its_entry_script_says_so() -> None:
+    pod = pod_of()
+    pod["metadata"]["annotations"][names.AWAITS_NODES] = "true"
+    assert shown(timeline_of(pod))[-1] == "run 03:00-09:00", "a part of it"
+
+    start = int(datetime(2026, 1, 1, 0, 4, tzinfo=UTC).timestamp())
+    text = f"started {start} setup {start + 60} {start + 120}"
+    pod["status"]["containerStatuses"][-1]["state"]["terminated"]["message"] = text
+    assert shown(timeline_of(pod))[-4:] == [
+        "meeting 03:00-04:00",
+        "starting 04:00-05:00",
+        "setup 05:00-06:00",
+        "run 06:00-09:00",
+    ]
 
 
 def queued_job(*conditions: Json, **spec: Any) -> Json:

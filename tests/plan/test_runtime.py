@@ -76,7 +76,7 @@ def test_task_with_custom_image_loads_conda_and_bashrc() -> None:
 
 
 def test_runtime_has_same_name_in_all_namespaces() -> None:
-    scripts = ["entry.sh", "nodes.sh", "barrier.py"]
+    scripts = ["entry.sh", "nodes.sh", "barrier.py", "started.sh"]
     item = runtime("team-a", scripts)
     assert re.fullmatch("kubectl-sky-runtime-[0-9a-f]{8}", item.name)
     assert item.name == runtime("team-b", scripts).name != runtime("team-a", scripts[:1]).name
@@ -89,14 +89,14 @@ def test_runtime_has_same_name_in_all_namespaces() -> None:
 PROFILE = "entry.sh profile.sh"
 REPOSITORY = Repository("https://git.example/a.git")
 SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
-    "nodes": ({"num_nodes": 3}, "entry.sh nodes.sh barrier.py"),
+    "nodes": ({"num_nodes": 3}, "entry.sh nodes.sh barrier.py started.sh"),
     "setup": ({"setup": "true\n"}, PROFILE),
     "image": (
         {"num_nodes": 2, "resources": Resources(image="pytorch/pytorch")},
-        "entry.sh nodes.sh barrier.py dns.sh profile.sh",
+        "entry.sh nodes.sh barrier.py dns.sh started.sh profile.sh",
     ),
     "files": ({"files": FILES}, f"{PROFILE} files.sh unpack.sh"),
-    "large files": ({"files": LARGE}, f"{PROFILE} files.sh unpack.sh uploaded.sh"),
+    "large files": ({"files": LARGE}, f"{PROFILE} files.sh unpack.sh started.sh"),
     "repository": ({"repository": REPOSITORY}, f"{PROFILE} files.sh clone.sh"),
     "array": ({"array": Array("0-2", 3, 3), "backend": "array"}, "entry.sh array.sh"),
     "home": ({"volumes": (VolumeMount("~/data", "data"),)}, f"{PROFILE} links.sh"),
@@ -112,7 +112,7 @@ SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
     "hub": ({"buckets": (Bucket("/in", "hf", "org/model"),)}, f"{PROFILE} fetch.sh hub.py"),
     "mpijob": (
         {"num_nodes": 2, "backend": "mpijob"},
-        "entry.sh nodes.sh dns.sh mpi.sh session.sh",
+        "entry.sh nodes.sh dns.sh started.sh mpi.sh session.sh",
     ),
     "hold": ({"hold": "30m"}, "entry.sh hold.sh held.sh"),
     "sudo": ({"run": "sudo ls\n"}, PROFILE),

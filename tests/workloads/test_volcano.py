@@ -11,7 +11,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.volcano import GROUP
 from kubectl_sky_server.fairshare.model_state import PodGroup
@@ -107,7 +107,11 @@ def test_volcano_jobs_have_scheduler_and_group() -> None:
         assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
         assert "suspend" not in job["spec"], "Volcano starts it; no controller would resume it"
         pod = job["spec"]["template"]
-        assert pod["metadata"]["annotations"] == {"a": "b", GROUP: "train-bcdf2345"}
+        assert pod["metadata"]["annotations"] == {
+            "a": "b",
+            GROUP: "train-bcdf2345",
+            names.AWAITS_NODES: "true",
+        }
         assert pod["spec"]["schedulerName"] == "volcano"
 
 

@@ -12,7 +12,7 @@ const UNITS: [number, string][] = [
 const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 43_200];
 const MAX_MARKS = 6;
 export const UNKNOWN = "unknown";
-export const PHASES = ["queued", "scheduling", "starting", "image", "files", "setup", "run", UNKNOWN];
+export const PHASES = ["queued", "scheduling", "starting", "image", "files", "meeting", "setup", "run", UNKNOWN];
 
 export interface Phase {
   name: string;
