@@ -117,7 +117,7 @@ _SUMMARIES = {
 def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:
     """Return how far a task has come and what stops it."""
     task = explain(task, read_surroundings(snapshot))
-    findings = tuple(diagnose(snapshot, RULES))
+    findings = tuple(diagnose(replace(snapshot, task=task), RULES))
     reached = _find_reached(task, snapshot, findings)
     problem_stages = {finding.stage for finding in findings}
     stages = []
@@ -171,8 +171,11 @@ def _find_reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[C
     order = list(Stage)
     if findings:
         return min(order.index(finding.stage) for finding in findings)
-    if any(node.started for node in task.nodes):
+    started = [node for node in task.nodes if node.started]
+    if any(not (node.awaits_files or node.awaits_nodes) for node in started):
         return order.index(Stage.RUN)
+    if started:
+        return order.index(Stage.IMAGE)
     scheduled = any(pod.spec.node_name for pod in snapshot.pods.values())
     if scheduled:
         return order.index(Stage.SCHEDULING)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_sky.cli import doctor, tasks
 from kubectl_sky.observe import ownership, status
@@ -19,7 +20,7 @@ from kubectl_sky.observe.verdict import judge
 from kubectl_sky.words import names
 from tests.builders import condition, make_job, make_pod, make_service, make_silent, terminated
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
-from tests.reading import read_jobs, read_metadata, read_pods
+from tests.reading import read_jobs, read_metadata, read_objects, read_pods
 
 _EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
 BACKENDS = st.sampled_from(  # with the limit of failures
@@ -335,3 +336,33 @@ def test_missing_job_with_autostop_is_deleted_before_expiry(minutes: int, missin
     (task,) = status.fold(ownership.explain(owned, read_metadata([make_service(*jobs)]), now))
     assert task.missing is missing
     assert (task.state is State.FAILED) == (missing is Missing.DELETED)
+
+
+def test_nodes_that_wait_to_meet_name_the_missing_ones_and_the_next_step() -> None:
+    world = World.submitted(2)
+    events = []
+    for rank, pod in world.pods.items():
+        pod["metadata"]["annotations"] = {names.AWAITS_NODES: "true"}
+        pod["status"]["containerStatuses"][-1]["started"] = False
+        text = f"Startup probe failed: waiting for node-{1 - rank} (no connection)"
+        about = {"kind": "Pod", "name": pod["metadata"]["name"]}
+        metadata = {"namespace": pod["metadata"]["namespace"]}
+        events.append(
+            {
+                "metadata": metadata,
+                "involvedObject": about,
+                "type": "Warning",
+                "reason": "Unhealthy",
+                "message": text,
+            }
+        )
+
+    snapshot = world.snapshot()
+    objects = {**snapshot.objects, **read_objects({"Event": events})}
+    snapshot = replace(snapshot, objects=objects)
+    verdict = judge(folded(world), snapshot)
+    reason = "waits to meet node-1 (no connection)"
+    assert (verdict.task.note, verdict.summary) == (f"node-0: {reason}", reason)
+    assert "NetworkPolicies" in verdict.findings[0].then
+    assert verdict.document.stages["start"] == "problem"
+    assert verdict.document.stages["run"] == "not reached"
