@@ -16,6 +16,7 @@ from signal import SIGPIPE, SIGXFSZ
 import pytest
 
 from kubectl_sky.words import assets
+from tests.polling import eventually
 
 PORT = 61137
 TOKEN = "the-token-of-the-task"
@@ -40,7 +41,17 @@ class Task:
     def address(self, rank: int) -> str:
         return f"{NETWORK}.{rank}.{self.number}"
 
+    def files(self, rank: int) -> Path:
+        return self.folder / f"files-{rank}"
+
+    def awaited(self, rank: int) -> str:
+        """Return what the startup probe of a node would say."""
+        with suppress(FileNotFoundError):
+            return (self.files(rank) / "awaited").read_text().strip()
+        return ""
+
     def start(self, rank: int, address: str = "") -> subprocess.Popen[str]:
+        self.files(rank).mkdir(exist_ok=True)
         environment = {
             "PATH": os.environ["PATH"],
             "NODE_RANK": str(rank),
@@ -48,6 +59,7 @@ class Task:
             "POD_IP": address or self.address(rank),
             "KUBECTL_SKY_HOSTS": f"{NETWORK}.",
             "KUBECTL_SKY_TOKEN": self.token,
+            "KUBECTL_SKY_FILES": str(self.files(rank)),
             "KUBECTL_SKY_BARRIER_TIMEOUT": str(self.timeout),
         }
 
@@ -114,6 +126,24 @@ def is_closed(connection: socket.socket) -> bool:
 
 def test_barrier_all_nodes_get_addresses_in_rank_order(task: Task) -> None:
     assert task.meet(2, 0, 1) == [task.right] * 3, "the token is not in the environment of the task"
+
+
+def test_barrier_tells_which_nodes_are_missing(task: Task) -> None:
+    script = task.folder / "barrier.py"
+    script.write_text(script.read_text().replace("QUIET = 30.0", "QUIET = 0.0"))
+    task.start(2)
+    eventually(lambda: task.awaited(2) == "node-0 (connection refused)")
+    task.start(0)
+    eventually(lambda: task.awaited(0) == "node-1 (no connection)")
+    eventually(lambda: task.awaited(2) == "node-0, which waits for other nodes")
+
+    task.start(1)
+    output, _ = task.started[1].communicate(timeout=60)
+    lines = [line for line in output.splitlines() if line.startswith("kubectl-sky: ")]
+    assert lines[-2:] == [
+        "kubectl-sky: waiting for node-1 (no connection)",
+        "kubectl-sky: all nodes have met",
+    ]
 
 
 def test_barrier_leaves_the_program_the_signals_that_python_ignores(task: Task) -> None:

@@ -7,6 +7,7 @@ _TROUBLE = "tests/e2e/test_doctor.py::test_doctor_failing_task_reports_matching_
 
 _ACCOUNTED = "the practice cluster accounts memory and does not limit it"
 _BOUND = "the practice cluster lets no scheduler but its own place pods"
+_DNS = "pods of the practice cluster use the DNS of their machine"
 _EVICTIONS = "the practice cluster has no machines to empty, and so no evictions"
 _IMAGES = "the practice cluster does not pull images, and this is about what comes of that"
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
@@ -41,6 +42,10 @@ REAL_ONLY = {
     "tests/e2e/test_disruptions.py::test_evicted_stage_that_saves_does_not_start_next_stage": (
         _EVICTIONS
     ),
+    "tests/e2e/test_disruptions.py::test_node_that_starts_too_late_to_meet_the_others_fails": (
+        _EVICTIONS
+    ),
+    "tests/e2e/test_disruptions.py::test_nodes_without_addresses_name_each_other": _DNS,
     "tests/e2e/test_evictions.py::test_commands_pod_over_ephemeral_storage_report_evicted": _ROOM,
     "tests/e2e/test_evictions.py::test_commands_evicted_pod_name_node_and_reason": _EVICTIONS,
     "tests/e2e/test_volcano.py::test_submit_volcano_bound_gang_runs_to_completion": _BOUND,

@@ -71,6 +71,42 @@ def test_evicted_node_that_saves_is_restarted(
     check_resumed(sky, "resumes1")
 
 
+ENDS_FIRST = """
+name: pair
+num_nodes: 2
+resources: {image_id: busybox:1.36, job_recovery: failover}
+run: |
+  echo ready
+  [ $SKYPILOT_NODE_RANK = 0 ] || sleep 100
+"""
+
+
+def test_node_that_starts_too_late_to_meet_the_others_fails(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
+    submit(sky, ENDS_FIRST, "pair0000")
+    eventually(lambda: sky.json("status", "pair0000")["metadata"]["succeeded_nodes"] == 1)
+    (pod,) = kubectl.json("get", "pods", "-l", "task-id=pair0000,node-idx=1")["items"]
+    evict(kubectl, namespace, pod["metadata"]["name"])
+
+    waited = sky("wait", "pair0000", "--continue")
+    assert waited.returncode == 4
+    cause = "node-1: it started after another node had completed"
+    assert cause in waited.stderr
+    assert cause in sky("list").stdout
+    assert "an array" in sky("doctor", "pair0000").stdout
+
+
+def test_nodes_without_addresses_name_each_other(sky: Command) -> None:
+    config = "{kubernetes: {pod_config: {spec: {dnsPolicy: Default}}}}"
+    task = f"name: lost\nnum_nodes: 2\nconfig: {config}\nrun: echo never\n"
+    submit(sky, task, "lost0000")
+    missing = "node-1 (no address)"
+    eventually(lambda: f"waits to meet {missing}" in sky("list").stdout, seconds=90)
+    assert "dnsPolicy" in sky("doctor", "lost0000").stdout
+    eventually(lambda: f"kubectl-sky: waiting for {missing}" in sky("logs", "lost0000").stdout)
+
+
 @ON_REAL
 @pytest.mark.usefixtures("jobset")
 def test_evicted_node_of_jobset_that_saves_is_restarted(
