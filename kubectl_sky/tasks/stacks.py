@@ -7,7 +7,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.observe import stacks
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks.exec import in_nodes, read_script
 from kubectl_sky.words import assets, names
@@ -22,7 +22,7 @@ def dump(session: Session, task: TaskStatus) -> stacks.Stacks:
 
     Raises UserError if no node runs, and the error of the first node if none can be read.
     """
-    nodes = [it for it in task.nodes if it.state is State.RUNNING or it.held_until]
+    nodes = [it for it in task.nodes if (it.started and not it.state.ended) or it.held_until]
     if not nodes:
         what = f"no node of task {task.id} is running"
         raise UserError(what, f"see `kubectl sky status {task.id}`")
