@@ -77,7 +77,8 @@ def down() -> int:
 
 def held() -> int:
     """Have a cluster for the process that started this one."""
-    hold.hold("--by-hand" in sys.argv, "--practice" in sys.argv)
+    names = [name for name in drivers.NAMED if f"--{name}" in sys.argv]
+    hold.hold("--by-hand" in sys.argv, *names)
     return 0
 
 

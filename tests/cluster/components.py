@@ -2,14 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from tests.cluster.images import PAUSE
 from tests.cluster.packages import CNI
 from tests.cluster.place import Place
 
-NODE = "localhost"  # a name that leads the API server to a kubelet on the loopback address
 # What the node says that it has, so that the tests are the same on every machine: the scheduler and
 # the kubelet go by it, and the pods, which mostly wait, share the cores that there are.
 CPUS = "16"
@@ -94,7 +92,7 @@ def files(place: Place) -> dict[str, str]:
         "containerd.toml": _CONTAINERD.format(folder=place.folder, pause=PAUSE, cni=CNI),
         "Corefile": _COREFILE.format(address=place.address, kubeconfig=place.kubeconfig),
         "kubeconfig": json.dumps(_kubeconfig(place)),
-        "kubelet.yaml": json.dumps(_kubelet(place)),
+        "kubelet.yaml": json.dumps(kubelet_settings(place)),
         AUTHENTICATION: json.dumps(trusting()),
         "tokens.csv": "".join(
             f"{context}-token,{user},{context},{group}\n"
@@ -124,15 +122,15 @@ def etcd(place: Place) -> Sequence[str]:
     ]
 
 
-def api_server(place: Place) -> Sequence[str]:
-    """The API server, with RBAC and the users of USERS."""
+def api_server(place: Place, kubelets: str = "Hostname") -> Sequence[str]:
+    """The API server, with RBAC and the users of USERS; it reaches kubelets by such an address."""
     return [
         "kube-apiserver",
         f"--etcd-servers=http://127.0.0.1:{place.ports.etcd}",
         "--bind-address=127.0.0.1",
         f"--advertise-address={place.address}",
         f"--secure-port={place.ports.api}",
-        f"--cert-dir={place.folder}/certificates",
+        f"--cert-dir={place.certificates}",
         f"--service-account-key-file={place.folder}/accounts.key",
         f"--service-account-signing-key-file={place.folder}/accounts.key",
         "--service-account-issuer=https://kubernetes.default.svc",
@@ -141,7 +139,7 @@ def api_server(place: Place) -> Sequence[str]:
         "--authorization-mode=Node,RBAC",
         f"--service-cluster-ip-range={place.services}",
         "--allow-privileged=true",
-        "--kubelet-preferred-address-types=Hostname",
+        f"--kubelet-preferred-address-types={kubelets}",
     ]
 
 
@@ -151,7 +149,7 @@ def controllers(place: Place) -> Sequence[str]:
         "kube-controller-manager",
         *_client(place),
         f"--service-account-private-key-file={place.folder}/accounts.key",
-        f"--root-ca-file={place.folder}/certificates/apiserver.crt",
+        f"--root-ca-file={place.certificates}/apiserver.crt",
         "--enable-hostpath-provisioner=true",
         "--horizontal-pod-autoscaler-sync-period=2s",
         "--secure-port=0",
@@ -186,18 +184,24 @@ def router(place: Place) -> Iterator[Sequence[str]]:
     yield [*within, "address", "add", f"{inner}/16", "dev", "eth0"]
     yield [*within, "link", "set", "eth0", "up"]
     yield [*within, "link", "set", "lo", "up"]
-    yield ["ip", "netns", "exec", name, "sh", "-c", f"echo 1 > {_FORWARDING.format('all')}"]
+    yield forwarding(name)
     yield ["sh", "-c", f"echo 1 > {_FORWARDING.format(place.bridge)}"]
     yield ["ip", "route", "add", place.services, "via", inner]
 
 
-def proxy(place: Place, kube: str) -> Sequence[str]:
+def forwarding(namespace: str) -> Sequence[str]:
+    """What lets a network namespace forward packets."""
+    text = f"echo 1 > {_FORWARDING.format('all')}"
+    return ["ip", "netns", "exec", namespace, "sh", "-c", text]
+
+
+def proxy(place: Place) -> Sequence[str]:
     """The kube-proxy. Connections come from its router, so that answers pass its rules."""
     return [
-        *("ip", "netns", "exec", place.router, kube, "kube-proxy"),
+        "kube-proxy",
         f"--kubeconfig={place.kubeconfig}",
         f"--master=https://{place.address}:{place.ports.api}",
-        f"--hostname-override={NODE}",
+        f"--hostname-override={place.node}",
         "--proxy-mode=iptables",
         "--masquerade-all",
         "--healthz-bind-address=",
@@ -216,7 +220,7 @@ def kubelet(place: Place) -> Sequence[str]:
         f"--kubeconfig={place.kubeconfig}",
         f"--root-dir={place.folder}/kubelet",
         f"--cert-dir={place.folder}/kubelet/pki",
-        f"--hostname-override={NODE}",
+        f"--hostname-override={place.node}",
     ]
 
 
@@ -225,7 +229,7 @@ def _client(place: Place) -> Sequence[str]:
 
 
 def _network(place: Place) -> dict[str, Any]:
-    addresses = {"subnet": str(place.subnet), "rangeStart": f"10.{place.number}.1.1"}
+    addresses = {"subnet": str(place.subnet), "rangeStart": place.first_pod}
     bridge = {
         "type": "bridge",
         "bridge": place.bridge,
@@ -241,16 +245,14 @@ def _network(place: Place) -> dict[str, Any]:
 
 
 def _kubeconfig(place: Place) -> dict[str, Any]:
-    certificate = Path(place.folder, "certificates", "apiserver.crt")
-    server = f"https://127.0.0.1:{place.ports.api}"
-
+    certificate = place.certificates / "apiserver.crt"
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
             {
                 "name": "test",
-                "cluster": {"server": server, "certificate-authority": str(certificate)},
+                "cluster": {"server": place.server, "certificate-authority": str(certificate)},
             }
         ],
         "users": [{"name": name, "user": {"token": f"{name}-token"}} for name in USERS],
@@ -261,11 +263,12 @@ def _kubeconfig(place: Place) -> dict[str, Any]:
     }
 
 
-def _kubelet(place: Place) -> dict[str, Any]:
+def kubelet_settings(place: Place) -> dict[str, Any]:
+    """The configuration of the kubelet."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": "127.0.0.1",
+        "address": place.listen,
         "port": place.ports.kubelet,
         "healthzPort": 0,
         "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},

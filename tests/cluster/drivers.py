@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import machine, practice
+from tests.cluster import machine, nodes, practice
 from tests.cluster.access import Access
 from tests.cluster.components import USERS
 from tests.cluster.shell import Broken, Unavailable, find
@@ -74,4 +74,8 @@ DRIVERS = (
     Driver("a cluster built from Go modules", lambda: True, machine.prepare, _machine),
 )
 
-PRACTICE = Driver("the practice cluster", lambda: True, lambda: None, practice.cluster)
+# Those that a test asks for by name.
+NAMED = {
+    "practice": Driver("the practice cluster", lambda: True, lambda: None, practice.cluster),
+    "nodes": Driver("three cluster nodes", lambda: True, machine.prepare, nodes.cluster),
+}

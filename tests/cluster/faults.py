@@ -4,20 +4,16 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.cluster import components, machine
 from tests.cluster.api import request
+from tests.cluster.nodes import Daemon
 from tests.cluster.place import Place
 from tests.cluster.shell import Broken, path
 from tests.cluster.target import Cluster
 
-PROGRAMS: dict[str, Callable[[Place], Sequence[str]]] = {
-    "etcd": components.etcd,
-    "kube-apiserver": components.api_server,
-    "kubelet": components.kubelet,
-}
 # A shell that enters the control group and has gone when the program runs, so that nobody is left
 # with a child to wait for.
 _ENTER = 'echo $$ > "$0"; "$@" &'
@@ -28,13 +24,18 @@ class Faults:
 
     def __init__(self, cluster: Cluster) -> None:
         self._place = Place(int(cluster.kubeconfig.parent.name))
+        self._daemons = self._list_daemons()
 
     def kill(self, *names: str) -> None:
         """Kill programs as the kernel does when memory runs out, and wait until they are gone."""
+        self.send(signal.SIGKILL, *names)
+        self._wait(lambda: not any(map(self._pids, names)))
+
+    def send(self, number: signal.Signals, *names: str) -> None:
+        """Send a signal to programs."""
         for name in names:
             for pid in self._pids(name):
-                os.kill(pid, signal.SIGKILL)
-        self._wait(lambda: not any(map(self._pids, names)))
+                os.kill(pid, number)
 
     def start(self, *names: str) -> None:
         """Start what is not there, and wait until the API server is ready again."""
@@ -45,11 +46,20 @@ class Faults:
 
     def mend(self) -> None:
         """Start all that is not there."""
-        self.start(*PROGRAMS)
+        self.start(*self._daemons)
+
+    def _list_daemons(self) -> Mapping[str, Daemon]:
+        """Return the programs that may be killed, by name."""
+        kube = str(machine.kube())
+        return {
+            "etcd": Daemon([kube, *components.etcd(self._place)]),
+            "kube-apiserver": Daemon([kube, *components.api_server(self._place)]),
+            "kubelet": Daemon([kube, *components.kubelet(self._place)]),
+        }
 
     def _start(self, name: str) -> None:
         folder = self._place.folder
-        command = [str(machine.kube()), *PROGRAMS[name](self._place)]
+        command = self._daemons[name].entering
         with (folder / f"{name}-again.log").open("ab") as log:
             subprocess.run(
                 ["sh", "-c", _ENTER, str(self._place.cgroup.members), *command],
@@ -64,8 +74,9 @@ class Faults:
 
     def _pids(self, name: str) -> list[int]:
         """The processes of a program of this cluster, and of no other."""
-        arguments = b"\0".join(part.encode() for part in PROGRAMS[name](self._place)) + b"\0"
-        return [pid for pid in self._place.cgroup.pids() if _command(pid).endswith(arguments)]
+        command = self._daemons[name].command
+        arguments = b"\0".join(part.encode() for part in command) + b"\0"
+        return [pid for pid in self._place.cgroup.pids() if _command(pid) == arguments]
 
     def _wait(self, met: Callable[[], bool], seconds: float = 90) -> None:
         deadline = time.monotonic() + seconds

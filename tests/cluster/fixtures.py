@@ -24,10 +24,11 @@ from tests.cluster.target import ADMIN, Cluster
 # As the user has it: the tests change their own.
 ENVIRONMENT = dict(os.environ)
 _MARKS = {
-    "practice_cluster": pytest.mark.practice,
-    "real_cluster": pytest.mark.cluster,
-    "breakable": pytest.mark.cluster,
-    "kubectl": pytest.mark.tools,  # built by Go where it is not installed
+    "practice_cluster": (pytest.mark.practice,),
+    "real_cluster": (pytest.mark.cluster,),
+    "breakable": (pytest.mark.cluster,),
+    "three_nodes": (pytest.mark.cluster, pytest.mark.nodes),
+    "kubectl": (pytest.mark.tools,),  # built by Go where it is not installed
 }
 _absent = pytest.StashKey[str]()
 _ABSENT = "no Kubernetes: "
@@ -38,9 +39,10 @@ _LEFT_OUT = "not on the practice cluster: "
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that use one of the clusters, and leave out what need not run on both."""
     for item in items:
-        for fixture, mark in _MARKS.items():
+        for fixture, marks in _MARKS.items():
             if fixture in getattr(item, "fixturenames", ()):
-                item.add_marker(mark)
+                for mark in marks:
+                    item.add_marker(mark)
     if superfluous := list(filter(_superfluous, items)):
         config.hook.pytest_deselected(items=superfluous)
         items[:] = [item for item in items if item not in superfluous]
@@ -76,6 +78,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         try:
             if any(item.get_closest_marker("cluster") for item in session.items):
                 drivers.prepare()
+            if any(item.get_closest_marker("nodes") for item in session.items):
+                drivers.prepare(drivers.NAMED["nodes"])
         except Unavailable as error:
             session.config.stash[_absent] = str(error)
 
@@ -108,7 +112,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def practice_cluster() -> Iterator[Cluster]:
     """The practice cluster of the tests, ready."""
-    holder = Holder.start(ENVIRONMENT, practice=True)
+    holder = Holder.start(ENVIRONMENT, driver="practice")
     try:
         yield holder.cluster()
     finally:
@@ -122,6 +126,19 @@ def real_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     if reason:
         absent(f"{_ABSENT}{reason}")
     holder = Holder.start(ENVIRONMENT)
+    try:
+        yield holder.cluster()
+    finally:
+        holder.stop()
+
+
+@pytest.fixture(scope="session")
+def three_nodes(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A real cluster of three cluster nodes, which is always built here."""
+    reason = pytestconfig.stash.get(_absent, None)
+    if reason:
+        absent(f"{_ABSENT}{reason}")
+    holder = Holder.start(ENVIRONMENT, driver="nodes")
     try:
         yield holder.cluster()
     finally:

@@ -32,10 +32,10 @@ class Holder:
 
     @classmethod
     def start(
-        cls, environment: Mapping[str, str], log: IO[str] | None = None, practice: bool = False
+        cls, environment: Mapping[str, str], log: IO[str] | None = None, driver: str = ""
     ) -> Self:
-        """Start it; with a log it stays until `stop_by_hand`."""
-        flags = ["--by-hand"] * bool(log) + ["--practice"] * practice
+        """Start it, with a driver of NAMED; with a log it stays until `stop_by_hand`."""
+        flags = ["--by-hand"] * bool(log) + [f"--{driver}"] * bool(driver)
         stdin = subprocess.DEVNULL if log else subprocess.PIPE
         return cls(
             subprocess.Popen(
@@ -71,14 +71,14 @@ class Holder:
         self._process.wait(60)
 
 
-def hold(by_hand: bool, practice: bool) -> None:
+def hold(by_hand: bool, driver_name: str = "") -> None:
     """Be that process."""
     signal.signal(signal.SIGTERM, _leave)
     for number in (signal.SIGINT, signal.SIGQUIT):  # the terminal's are for the tests
         signal.signal(number, _stay)
 
     try:
-        driver = drivers.prepare(drivers.PRACTICE if practice else None)
+        driver = drivers.prepare(drivers.NAMED.get(driver_name))
         with driver.start() as cluster:
             if by_hand:
                 cache.own(_OWNER)

@@ -3,12 +3,13 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.cluster import cache, golang, images, mounts, packages
 from tests.cluster.api import request
 from tests.cluster.place import FOLDER, Place
-from tests.cluster.shell import Unavailable, path
+from tests.cluster.shell import Unavailable, path, run
 from tests.cluster.starter import Starter
 
 _MODULE = Path(__file__).parent / "modules" / "kube"
@@ -69,7 +70,7 @@ def down(place: Place) -> None:
     """Stop all that runs and remove all that was made, whatever state it is in."""
     volumes = _volumes(place)
     place.cgroup.kill()
-    for address in (place.folder / "containerd/state").glob("io.containerd.*/k8s.io/*/address"):
+    for address in _shims(place):
         Path(address.read_text().removeprefix("unix://")).unlink(missing_ok=True)
     for link in Path("/var/log/containers").glob("*"):
         if link.is_symlink() and link.readlink().is_relative_to(place.folder):
@@ -77,9 +78,23 @@ def down(place: Place) -> None:
     for volume in volumes:
         mounts.remove(volume)
     place.cgroup.remove()
-    for command in (["netns", "delete", place.router], ["link", "delete", place.bridge]):
-        subprocess.run(["ip", *command], env={"PATH": path()}, capture_output=True)
+    for namespace in _namespaces(place):
+        run(["ip", "netns", "delete", namespace])
+    subprocess.run(["ip", "link", "delete", place.bridge], env={"PATH": path()}, capture_output=True)
     mounts.remove(place.folder)
+
+
+def _shims(place: Place) -> Iterator[Path]:
+    """The files with the sockets of containers, of one cluster node or of several."""
+    sockets = "containerd/state/io.containerd.*/k8s.io/*/address"
+    yield from place.folder.glob(sockets)
+    yield from place.folder.glob(f"*/{sockets}")
+
+
+def _namespaces(place: Place) -> list[str]:
+    """The network namespaces that exist of a cluster: one, and one of each of several nodes."""
+    names = [path.name for path in Path("/run/netns").glob(f"{place.router}*")]
+    return [name for name in names if name.partition("-")[0] == place.router]
 
 
 def _volumes(place: Place) -> list[Path]:

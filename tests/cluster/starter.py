@@ -11,7 +11,7 @@ from tests.cluster.api import request
 from tests.cluster.place import Place
 from tests.cluster.shell import Broken, path, run
 
-_STORAGE_CLASS = {
+STORAGE_CLASS = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
     "metadata": {
@@ -35,18 +35,11 @@ class Starter:
         place = self._place
         place.cgroup.create()
 
-        for name, text in components.files(place).items():
-            file = place.folder / name
-            file.parent.mkdir(exist_ok=True)
-            file.touch(mode=0o600)
-            file.write_text(text)
-
-        key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
-        run([*key, "-out", place.folder / "accounts.key"])
+        self._write(place)
         self._run("etcd", [self._kube, *components.etcd(place)])
         self._run("apiserver", [self._kube, *components.api_server(place)])
         self._run("containerd", components.containerd(place))
-        self._import()
+        self._import(place, images.archives())
         self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
         for plural, item in components.pretence():
             request(place, "POST", f"/apis/{item['apiVersion']}/{plural}", item)
@@ -56,10 +49,21 @@ class Starter:
         self._run("relay", components.relay(place))
         for part in components.router(place):
             run(part)
-        self._run("proxy", components.proxy(place, self._kube))
-        request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", _STORAGE_CLASS)
-        self._wait("the node", self._node_ready)
-        self._wait("what the node pretends to have", self._pretending)
+        enter = ["ip", "netns", "exec", place.router]
+        self._run("proxy", [*enter, self._kube, *components.proxy(place)])
+        request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", STORAGE_CLASS)
+        self._wait_for_node(place)
+
+    def _write(self, place: Place) -> None:
+        """Write the files that programs read, and the key of the accounts."""
+        for name, text in components.files(place).items():
+            file = place.folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+            file.write_text(text)
+
+        key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
+        run([*key, "-out", place.folder / "accounts.key"])
 
     def _run(self, name: str, command: Sequence[str]) -> None:
         """Start a program in the control group, with its output in a file."""
@@ -75,23 +79,29 @@ class Starter:
                 start_new_session=True,
             )
 
-    def _import(self) -> None:
-        ctr = ["ctr", "--address", str(self._place.folder / "containerd.sock"), "-n", "k8s.io"]
+    def _import(self, place: Place, archives: Sequence[Path]) -> None:
+        """Give the images of archives to the container runtime of a place."""
+        ctr = ["ctr", "--address", str(place.folder / "containerd.sock"), "-n", "k8s.io"]
         self._wait("containerd", lambda: bool(run([*ctr, "version"])))
-        for archive in images.archives():
+        for archive in archives:
             run([*ctr, "images", "import", archive])
 
-    def _node_ready(self) -> bool:
-        node = request(self._place, "GET", f"/api/v1/nodes/{components.NODE}")
-        conditions = node["status"]["conditions"]
-        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    def _wait_for_node(self, place: Place) -> None:
+        """Wait until a cluster node is ready, and has what it pretends to have."""
+        path = f"/api/v1/nodes/{place.node}"
 
-    def _pretending(self) -> bool:
-        """Patch the node; the API server heeds what it is to write into it a little later."""
-        body = {"status": dict.fromkeys(("capacity", "allocatable"), components.GPUS)}
-        where = f"/api/v1/nodes/{components.NODE}/status"
-        node = request(self._place, "PATCH", where, body)
-        return bool(node["status"]["allocatable"]["cpu"] == components.CPUS)
+        def ready() -> bool:
+            conditions = request(self._place, "GET", path)["status"]["conditions"]
+            return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+        def pretending() -> bool:
+            """Patch the node; the API server heeds what it is to write into it a little later."""
+            body = {"status": dict.fromkeys(("capacity", "allocatable"), components.GPUS)}
+            node = request(self._place, "PATCH", f"{path}/status", body)
+            return bool(node["status"]["allocatable"]["cpu"] == components.CPUS)
+
+        self._wait(f"the node {place.node}", ready)
+        self._wait(f"what the node {place.node} pretends to have", pretending)
 
     def _wait(self, what: str, ready: Callable[[], bool], seconds: float = 90) -> None:
         deadline = time.monotonic() + seconds
