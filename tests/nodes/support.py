@@ -6,6 +6,14 @@ from tests.e2e.command import Command
 from tests.polling import eventually
 
 NODES = {"n1", "n2", "n3"}
+# By default, Kubernetes marks the pods of a cluster node that does not respond after 5 minutes.
+_UNREACHABLE = {
+    "key": "node.kubernetes.io/unreachable",
+    "operator": "Exists",
+    "effect": "NoExecute",
+    "tolerationSeconds": 5,
+}
+LOST_SOON = {"kubernetes": {"pod_config": {"spec": {"tolerations": [_UNREACHABLE]}}}}
 
 
 def ranks(sky: Command, task_id: str) -> list[dict[str, Any]]:
@@ -22,3 +30,9 @@ def hosts(sky: Command, task_id: str) -> list[str]:
 def until_lines(sky: Command, task_id: str, text: str, number: int) -> None:
     """Wait until as many lines of the logs contain a text."""
     eventually(lambda: sky("logs", task_id).stdout.count(text) >= number, 90)
+
+
+def drain(kubectl: Command, host: str) -> None:
+    """Evict the pods of a cluster node, which gets no others."""
+    done = kubectl("drain", host, "--force", "--ignore-daemonsets", "--delete-emptydir-data")
+    assert done.returncode == 0, done.stderr

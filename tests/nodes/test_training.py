@@ -1,0 +1,76 @@
+"""A training program with checkpoints that loses a rank, by a signal or with its cluster node."""
+
+import subprocess
+
+import pytest
+
+from tests.cluster.node_faults import NodeFaults
+from tests.e2e.command import Command
+from tests.nodes.support import drain, hosts, until_lines
+from tests.nodes.training import check_output, write_task
+
+ID = "training"
+
+
+@pytest.fixture
+def backend() -> str:
+    return "jobs"
+
+
+@pytest.fixture
+def training(sky: Command, backend: str) -> subprocess.Popen[str]:
+    """The submit that follows the task, which has written a checkpoint."""
+    assert sky("config", "set", "node_lost_after", "20").returncode == 0
+    created = sky("volumes", "create", "checkpoints", "1Gi", "--access-modes", "RWX")
+    assert created.returncode == 0, created.stderr
+    flags = ("--id", ID, "--backend", backend)
+    process = sky.start("submit", sky.write("t.yaml", write_task()), *flags)
+    until_lines(sky, ID, "| step 12 ", 3)
+    return process
+
+
+def test_training_with_killed_rank_resumes_at_its_checkpoint(
+    sky: Command, training: subprocess.Popen[str]
+) -> None:
+    killed = sky("exec", ID, "--rank", "1", "--", "pkill", "-KILL", "-f", "train.py")
+    assert killed.returncode == 0, killed.stderr
+    out, err = training.communicate(timeout=120)
+    assert training.returncode == 0, err
+    check_output(out, attempts=2)
+
+
+def test_training_on_drained_cluster_node_resumes_at_its_checkpoint(
+    sky: Command, kubectl: Command, faults: NodeFaults, training: subprocess.Popen[str]
+) -> None:
+    host = hosts(sky, ID)[1]
+    drain(kubectl, host)
+    check_resumed(sky, training, host)
+
+
+@pytest.mark.faults
+def test_training_on_tainted_cluster_node_resumes_at_its_checkpoint(
+    sky: Command, kubectl: Command, faults: NodeFaults, training: subprocess.Popen[str]
+) -> None:
+    host = hosts(sky, ID)[1]
+    tainted = kubectl("taint", "node", host, "example.com/repair=true:NoExecute")
+    assert tainted.returncode == 0, tainted.stderr
+    check_resumed(sky, training, host)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+def test_training_on_lost_cluster_node_resumes_at_its_checkpoint(
+    sky: Command, faults: NodeFaults, training: subprocess.Popen[str]
+) -> None:
+    """The submit that follows removes the pod, whose rank then runs elsewhere."""
+    host = hosts(sky, ID)[1]
+    faults.lose(host)
+    check_resumed(sky, training, host)
+
+
+def check_resumed(sky: Command, training: subprocess.Popen[str], lost: str) -> None:
+    """Check that the task completes without a cluster node on which it ran."""
+    out, err = training.communicate(timeout=240)
+    assert training.returncode == 0, err
+    check_output(out, attempts=2)
+    assert lost not in hosts(sky, ID)
