@@ -95,7 +95,8 @@ _alone:
 
 _cluster: venv
 	@$(HEADING) 'tests with a real Kubernetes'
-	@$(PART) 'tests with a real Kubernetes' $(PYTEST) -m cluster
+	@$(PART) 'tests with a real Kubernetes' $(PYTEST) -m 'cluster and not nodes'
+	@$(PART) 'tests on three cluster nodes' $(BIN)/pytest -m 'nodes and not faults'
 
 # Each is made again after a change of a pyproject.toml.
 $(ALL): pyproject.toml $(PACKAGES:=/pyproject.toml)
@@ -115,6 +116,10 @@ define install
 @$(BIN)/python -m pip install --no-compile $(2)
 @touch $@
 endef
+
+.PHONY: test-faults
+test-faults: venv ## run all tests on three cluster nodes, which lose their links and programs; takes 20 minutes
+	@$(PART) 'tests on three cluster nodes' $(BIN)/pytest -m nodes
 
 .PHONY: test-gpu
 test-gpu: $(testing) ## run small forms of five examples on this machine's GPUs

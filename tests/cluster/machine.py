@@ -80,7 +80,9 @@ def down(place: Place) -> None:
     place.cgroup.remove()
     for namespace in _namespaces(place):
         run(["ip", "netns", "delete", namespace])
-    subprocess.run(["ip", "link", "delete", place.bridge], env={"PATH": path()}, capture_output=True)
+    subprocess.run(
+        ["ip", "link", "delete", place.bridge], env={"PATH": path()}, capture_output=True
+    )
     mounts.remove(place.folder)
 
 

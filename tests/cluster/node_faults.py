@@ -45,6 +45,7 @@ class NodeFaults(Faults):
 
     def mend(self) -> None:
         """Repair everything, and wait until pods run on all cluster nodes again."""
+        self.send(signal.SIGCONT, *self._daemons)
         for name in self._nodes:
             self.join(name)
             self.resume(name)

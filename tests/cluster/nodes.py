@@ -100,6 +100,17 @@ def network(place: Place, nodes: Sequence[NodePlace]) -> Iterator[Sequence[str]]
                 yield ["ip", "-n", node.router, *route]
 
 
+def order(place: Place, kube: str) -> tuple[dict[str, Daemon], dict[str, Daemon]]:
+    """Return the programs to start before the API server is ready, and those to start then."""
+    first = plane(place, kube)
+    later = {name: first.pop(name) for name in ("controllers", "scheduler", "dns")}
+    for node in places(place):
+        containerd, *others = programs(node, kube).items()
+        first |= [containerd]
+        later |= others
+    return first, later
+
+
 class _Nodes(Starter):
     """Starts a cluster of several cluster nodes."""
 
@@ -108,22 +119,16 @@ class _Nodes(Starter):
         place = self._place
         nodes = places(place)
         place.cgroup.create()
+        self._write(place)
         for node in nodes:
             node.cgroup.create()
-        for part in (place, *nodes):
-            self._write(part)
+            self._write(node)
         for command in network(place, nodes):
             run(command)
 
-        first = plane(place, self._kube)
-        later = {name: first.pop(name) for name in ("controllers", "scheduler", "dns")}
-        for node in nodes:
-            containerd, *others = programs(node, self._kube).items()
-            first |= [containerd]
-            later |= others
+        first, later = order(place, self._kube)
         for name, daemon in first.items():
             self._run(name, daemon.entering)
-
         archives = [path for path in images.archives() if path.stem in _IMAGES]
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda node: self._import(node, archives), nodes))

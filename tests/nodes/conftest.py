@@ -29,16 +29,23 @@ def faults(cluster: Cluster) -> Iterator[NodeFaults]:
 
 
 @pytest.fixture
+def rights() -> tuple[str, ...]:
+    """Flags of `users add` for more rights than those of tasks."""
+    return ()
+
+
+@pytest.fixture
 def sky(
     environment: dict[str, str],  # noqa: F811
     cluster: Cluster,
     namespace: str,
+    rights: tuple[str, ...],
     tmp_path: Path,
 ) -> Iterator[Command]:
     """The program as alice, who has nothing but the Role of `users add`."""
     user = cluster.users["alice"]
     admin = InProcess(PROGRAM, environment, tmp_path)
-    added = admin("users", "add", user, "--namespace", namespace)
+    added = admin("users", "add", user, "--namespace", namespace, *rights)
     assert added.returncode == 0, added.stderr
 
     config = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())

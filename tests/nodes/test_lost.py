@@ -48,26 +48,3 @@ def test_dev_pod_fails_and_names_cause(sky: Command, faults: NodeFaults) -> None
     assert waited.returncode == 4, waited.stderr
     assert CAUSE in waited.stdout
     assert CAUSE in sky("doctor", task_id).stdout
-
-
-def test_replica_of_service_is_replaced(sky: Command, faults: NodeFaults, kubectl: Command) -> None:
-    service = {"readiness_probe": "/", "replicas": 3}
-    resources = RESOURCES | {"ports": 8704}
-    script = text(service=service, resources=resources, run="exec python3 -m http.server 8704")
-    done = sky("serve", "up", "-", stdin=script)
-    assert done.returncode == 0, done.stderr
-
-    def ready() -> list[str]:
-        items = kubectl.json("get", "pods", "-o", "json")["items"]
-        return [
-            item["spec"]["nodeName"]
-            for item in items
-            if "deletionTimestamp" not in item["metadata"]
-            and {"type": "Ready", "status": "True"}.items()
-            <= {c["type"]: c for c in item["status"]["conditions"]}["Ready"].items()
-        ]
-
-    host = ready()[0]
-    faults.lose(host)
-    eventually(lambda: len(ready()) == 3 and host not in ready(), 200)
-    assert "3 of 3 ready" in sky("serve", "status", "lost").stdout

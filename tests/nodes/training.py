@@ -8,6 +8,7 @@ checkpoint was written.
 import json
 import re
 from collections import defaultdict
+from itertools import pairwise
 
 from tests.nodes.support import LOST_SOON
 
@@ -109,7 +110,7 @@ def check_output(output: str, attempts: int) -> None:
         assert len(parts) >= attempts, (rank, parts)
         for steps in parts:
             assert steps == list(range(steps[0], steps[0] + len(steps))), (rank, steps)
-        for before, after in zip(parts, parts[1:], strict=False):
+        for before, after in pairwise(parts):
             assert after[0] % EVERY == 0, (rank, parts)
             assert before[-1] - EVERY <= after[0] <= before[-1], (rank, parts)
         assert parts[0][0] == 0 and parts[-1][-1] == STEPS, (rank, parts)
