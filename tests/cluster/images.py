@@ -129,8 +129,13 @@ def load(cluster: Cluster, archive: Path) -> None:
     built = [path for path in FOLDER.glob("*/kubeconfig") if entry["server"] in path.read_text()]
     if not built:
         pytest.skip("only a cluster that was built on this machine imports images from a file")
-    socket = built[0].parent / "containerd.sock"
-    run(["ctr", "--address", socket, "-n", "k8s.io", "images", "import", archive])
+    bring(built[0].parent / "containerd.sock", [archive])
+
+
+def bring(socket: Path, archives: Iterable[Path]) -> None:
+    """Import the images of archives into a container runtime."""
+    for archive in archives:
+        run(["ctr", "--address", socket, "-n", "k8s.io", "images", "import", archive])
 
 
 def _pip(target: Path, *arguments: str | Path) -> None:

@@ -1,14 +1,16 @@
 """What may happen to one of several cluster nodes, and to its link to the others."""
 
+import json
 import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from tests.cluster import machine, nodes
+from tests.cluster import components, images, machine, nodes
 from tests.cluster.api import request
 from tests.cluster.faults import Faults
 from tests.cluster.nodes import Daemon
+from tests.cluster.place import NodePlace
 from tests.cluster.shell import run
 from tests.cluster.target import Cluster
 
@@ -43,6 +45,19 @@ class NodeFaults(Faults):
         self.pause(name)
         self._signal_pods(name, signal.SIGSTOP)
 
+    def fill_disk(self, name: str) -> None:
+        """Let the kubelet take its disk for full: it evicts pods, and removes unused images."""
+        node = self._nodes[name]
+        settings = components.kubelet_settings(node)
+        settings["evictionHard"] |= {"nodefs.available": "99.9%"}
+        self._configure(node, settings)
+
+    def empty_disk(self, name: str) -> None:
+        """Let the kubelet take its disk for empty again, and bring the images back."""
+        node = self._nodes[name]
+        self._configure(node, components.kubelet_settings(node))
+        images.bring(node.folder / "containerd.sock", nodes.archives())
+
     def mend(self) -> None:
         """Repair everything, and wait until pods run on all cluster nodes again."""
         self.send(signal.SIGCONT, *self._daemons)
@@ -62,6 +77,13 @@ class NodeFaults(Faults):
         for node in nodes.places(self._place):
             daemons |= nodes.programs(node, kube)
         return daemons
+
+    def _configure(self, node: NodePlace, settings: Mapping[str, object]) -> None:
+        """Restart the kubelet with other settings."""
+        kubelet = f"{node.node}-kubelet"
+        self.kill(kubelet)
+        (node.folder / "kubelet.yaml").write_text(json.dumps(settings))
+        self.start(kubelet)
 
     def _set_link(self, name: str, state: str) -> None:
         run(["ip", "-n", self._place.router, "link", "set", name, state])

@@ -7,6 +7,7 @@ that is a file leads clients of this machine to the API server: namespaces do no
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.cluster import cache, components, images, machine
@@ -36,6 +37,11 @@ class Daemon(NamedTuple):
 def places(place: Place) -> list[NodePlace]:
     """Return the places of the cluster nodes."""
     return [NodePlace(place.number, index) for index in (1, 2, 3)]
+
+
+def archives() -> list[Path]:
+    """Return the archives of the images that each cluster node gets."""
+    return [path for path in images.archives() if path.stem in _IMAGES]
 
 
 def plane(place: Place, kube: str) -> dict[str, Daemon]:
@@ -129,9 +135,8 @@ class _Nodes(Starter):
         first, later = order(place, self._kube)
         for name, daemon in first.items():
             self._run(name, daemon.entering)
-        archives = [path for path in images.archives() if path.stem in _IMAGES]
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda node: self._import(node, archives), nodes))
+            list(pool.map(lambda node: self._import(node, archives()), nodes))
         self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
         for plural, item in components.pretence():
             request(place, "POST", f"/apis/{item['apiVersion']}/{plural}", item)

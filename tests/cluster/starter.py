@@ -81,10 +81,9 @@ class Starter:
 
     def _import(self, place: Place, archives: Sequence[Path]) -> None:
         """Give the images of archives to the container runtime of a place."""
-        ctr = ["ctr", "--address", str(place.folder / "containerd.sock"), "-n", "k8s.io"]
-        self._wait("containerd", lambda: bool(run([*ctr, "version"])))
-        for archive in archives:
-            run([*ctr, "images", "import", archive])
+        socket = place.folder / "containerd.sock"
+        self._wait("containerd", lambda: bool(run(["ctr", "--address", socket, "version"])))
+        images.bring(socket, archives)
 
     def _wait_for_node(self, place: Place) -> None:
         """Wait until a cluster node is ready, and has what it pretends to have."""

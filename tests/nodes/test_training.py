@@ -18,13 +18,19 @@ def backend() -> str:
 
 
 @pytest.fixture
-def training(sky: Command, backend: str) -> subprocess.Popen[str]:
+def pause() -> float:
+    """Seconds after each step."""
+    return 0.25
+
+
+@pytest.fixture
+def training(sky: Command, backend: str, pause: float) -> subprocess.Popen[str]:
     """The submit that follows the task, which has written a checkpoint."""
     assert sky("config", "set", "node_lost_after", "20").returncode == 0
     created = sky("volumes", "create", "checkpoints", "1Gi", "--access-modes", "RWX")
     assert created.returncode == 0, created.stderr
     flags = ("--id", ID, "--backend", backend)
-    process = sky.start("submit", sky.write("t.yaml", write_task()), *flags)
+    process = sky.start("submit", sky.write("t.yaml", write_task(pause)), *flags)
     until_lines(sky, ID, "| step 12 ", 3)
     return process
 
@@ -55,6 +61,19 @@ def test_training_on_tainted_cluster_node_resumes_at_its_checkpoint(
     tainted = kubectl("taint", "node", host, "example.com/repair=true:NoExecute")
     assert tainted.returncode == 0, tainted.stderr
     check_resumed(sky, training, host)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("pause", [1.0])  # a kubelet looks at its disk every 10 seconds
+def test_training_on_cluster_node_with_full_disk_resumes_at_its_checkpoint(
+    sky: Command, faults: NodeFaults, training: subprocess.Popen[str]
+) -> None:
+    host = hosts(sky, ID)[1]
+    faults.fill_disk(host)
+    try:
+        check_resumed(sky, training, host)
+    finally:
+        faults.empty_disk(host)
 
 
 @pytest.mark.faults

@@ -14,7 +14,6 @@ from tests.nodes.support import LOST_SOON
 
 STEPS = 40
 EVERY = 10  # steps between two checkpoints
-PAUSE = 0.25  # seconds after each step
 PROGRAM = """
 import json, os, socket, time
 rank = int(os.environ["SKYPILOT_NODE_RANK"])
@@ -68,9 +67,9 @@ while step < %(steps)s:
 _LINE = re.compile(r"node-(\d) \| (?:starts at (\d+)|step (\d+) total (\d+))")
 
 
-def write_task() -> str:
+def write_task(pause: float) -> str:
     """Return the file of the task, whose volume `checkpoints` must exist."""
-    program = PROGRAM % {"steps": STEPS, "every": EVERY, "pause": PAUSE}
+    program = PROGRAM % {"steps": STEPS, "every": EVERY, "pause": pause}
     resources = {
         "image_id": "python:3.13-slim",
         "cpus": "50m",
