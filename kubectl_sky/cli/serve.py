@@ -155,9 +155,9 @@ def status(
         rows = [
             [
                 service.name,
-                str(service.state),
+                service.status,
                 str(service.version),
-                f"{service.ready}/{service.wanted}",
+                f"{service.replicas.ready}/{service.replicas.wanted}",
                 next(iter(service.endpoints), "-"),
                 tasks.since(service.created_at),
             ]
@@ -280,19 +280,20 @@ def _print(service: "ServiceStatus | None", form: str | None) -> None:
 
 
 def _describe(service: "ServiceStatus") -> str:
+    counts = service.replicas
     facts = {
         "Service": service.name,
         "Namespace": service.namespace,
-        "User": service.user,
-        "State": str(service.state),
+        "User": service.username,
+        "State": service.status,
         "Version": f"{service.version} (id {service.version_id})",
-        "Replicas": f"{service.ready} of {service.wanted} ready, {service.updated} of this version",
+        "Replicas": f"{counts.ready} of {counts.wanted} ready, {counts.updated} of this version",
         "Endpoints": ", ".join(service.endpoints) or "none",
     }
-    if service.most:
-        facts["Replicas"] += f", scaled up to {service.most}"
-    if service.message:
-        facts["Message"] = service.message
+    if counts.most:
+        facts["Replicas"] += f", scaled up to {counts.most}"
+    if service.remark:
+        facts["Message"] = service.remark
     lines = output.fields(facts)
     rows = [
         [
@@ -304,7 +305,7 @@ def _describe(service: "ServiceStatus") -> str:
             tasks.since(replica.created_at),
             replica.host or "-",
         ]
-        for replica in service.replicas
+        for replica in service.pods
     ]
     columns = ["REPLICA", "POD", "VERSION", "STATE", "RESTARTS", "AGE", "CLUSTER-NODE"]
     lines += ["", output.table(columns, rows)] if rows else []

@@ -13,6 +13,7 @@ from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
 from kubectl_sky.words import bounded
+from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.notice import Notice
 
@@ -91,16 +92,11 @@ class Diagnosis(Document, frozen=True, kw_only=True):
 
 
 class Cause(Finding, frozen=True):
-    """A finding, and what texts of commands need of it.
+    """A finding, and what texts of commands need of it."""
 
-    `headline` is the cause in one short sentence, `hint` the next step below an error that quotes
-    the log: empty if it is to read the log. `notice` is what may be told to those who may not read
-    logs.
-    """
-
-    headline: str = ""
-    hint: str = ""
-    notice: Notice = Notice("")
+    headline: str = ""  # the cause in one short sentence
+    hint: str = ""  # the next step, below an error that quotes the log; empty if it is to read it
+    notice: Notice = Notice("")  # what may be told to those who may not read logs
     source: SignalSource = SignalSource.NODE
     mere: bool = False  # dropped if another finding explains the same nodes
 
@@ -115,7 +111,7 @@ class Cause(Finding, frozen=True):
     @property
     def finding(self) -> Finding:
         """What programs see of it."""
-        return Finding(*(getattr(self, name) for name in Finding.__struct_fields__))
+        return convert(self, Finding)
 
 
 def spans(ranks: tuple[int, ...]) -> str:

@@ -336,13 +336,13 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
 
     while True:
         current = status(session, find(session, None, name))
-        if not options.follow or current.state in _DONE:
+        if not options.follow or current.status in _DONE:
             return current
-        if current.state is ServiceState.FAILED or (limit and monotonic() - started > limit):
+        if current.status == ServiceState.FAILED or (limit and monotonic() - started > limit):
             raise _list_failed(current)
 
-        waiting = f"waiting for {current.wanted} replicas, {current.ready} ready"
-        waiting += f": {current.reason}" if current.reason else ""
+        waiting = f"waiting for {current.replicas.wanted} replicas, {current.replicas.ready} ready"
+        waiting += f": {current.message}" if current.message else ""
         if waiting != text and monotonic() - noted > (_NOTE_SECONDS if text else 2 * _POLL_SECONDS):
             text = waiting
             noted = monotonic()
@@ -357,10 +357,10 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
 
 def _list_failed(service: ServiceStatus) -> TaskFailed:
     name = service.name
-    reason = service.reason or "replicas are not ready in time"
+    reason = service.message or "replicas are not ready in time"
     hint = f"see `kubectl sky serve logs {name}`"
-    if service.ready:
-        hint += f"; {service.ready} ready replicas keep serving"
+    if service.replicas.ready:
+        hint += f"; {service.replicas.ready} ready replicas keep serving"
     if service.version > 1:
         hint += f"; `kubectl rollout undo deployment/{name}` returns to the version before"
     return TaskFailed(f'service "{name}", version {service.version}: {reason}', hint)

@@ -20,6 +20,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import bounded, kinds, names
 from kubectl_sky.words.core_objects import Event, Ingress, Node, Scaler
 from kubectl_sky.words.core_objects import Service as ServiceAddress
+from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.documents import Document, Note, always
 from kubectl_sky.words.objects import NO_CONDITION, Object
 from kubectl_sky.words.pod_objects import Pod
@@ -83,7 +84,7 @@ class Service(Struct, frozen=True):
     replicas: ReplicaCounts
     endpoints: Annotated[Sequence[str], Note("`HOST:PORT`; those outside the cluster first")]
     message: Annotated[str, Note("why it is not ready; may be empty")]
-    findings: Annotated[list[Finding], Note("their `nodes` are numbers of replicas")]
+    findings: Annotated[Sequence[Finding], Note("their `nodes` are numbers of replicas")]
     pods: Sequence[Replica]
 
 
@@ -105,60 +106,19 @@ class ServicesDeleted(Document, frozen=True, kw_only=True):
     )
 
 
-class ServiceStatus(Struct, frozen=True):
-    """A service as the cluster shows it.
+class ServiceStatus(Service, frozen=True):
+    """A service as the cluster shows it, and what its text needs."""
 
-    `version` is the revision of the Deployment, `version_id` the id of that version's objects.
-    `updated` replicas are of this version. `most` is the limit of the autoscaler, if there is one.
-    """
-
-    name: str
-    namespace: str
-    user: str
-    created_at: str
-    state: ServiceState
-    version: int
-    version_id: str
-    wanted: int
-    ready: int
-    updated: int
-    most: int | None
-    replicas: tuple[Replica, ...]
-    endpoints: tuple[str, ...]
-    findings: tuple[Cause, ...] = ()
-    message: str = ""
-
-    @property
-    def reason(self) -> str:
-        """Why the newest version is not ready, in one line."""
-        failing = [item for item in self.replicas if item.reason and item.version == self.version]
-        return f"{failing[0].reason} ({failing[0].pod})" if failing else self.message
+    remark: str = ""  # what its deletion, its Deployment or its autoscaler says
 
     @property
     def document(self) -> Service:
-        counts = ReplicaCounts(self.wanted, self.ready, self.updated, len(self.replicas), self.most)
-        return Service(
-            name=self.name,
-            namespace=self.namespace,
-            username=self.user,
-            status=self.state,
-            created_at=self.created_at,
-            version=self.version,
-            version_id=self.version_id,
-            replicas=counts,
-            endpoints=self.endpoints,
-            message=self.reason,
-            findings=[cause.finding for cause in self.findings],
-            pods=self.replicas,
-        )
+        """What programs see of it."""
+        return convert(self, Service)
 
 
 class ServiceObjects(Struct, frozen=True):
-    """The objects of a service, those of others excluded, and the events of the namespace.
-
-    `service`, `autoscaler` and `ingress` are None if not found. `cluster_nodes` is empty if they
-    are not known.
-    """
+    """The objects of a service, those of others excluded; None and empty if not found."""
 
     deployment: ServiceObject
     replica_sets: Sequence[ServiceObject]
@@ -166,8 +126,8 @@ class ServiceObjects(Struct, frozen=True):
     service: ServiceAddress | None = None
     autoscaler: Scaler | None = None
     ingress: Ingress | None = None
-    events: Sequence[Event] = ()
-    cluster_nodes: Sequence[Node] = ()
+    events: Sequence[Event] = ()  # of the namespace
+    cluster_nodes: Sequence[Node] = ()  # empty if they are not known
 
 
 def own_pods(deployment: Object, replica_sets: Iterable[Object], pods: Iterable[Pod]) -> list[Pod]:
@@ -202,8 +162,8 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
     )
 
     autoscaler = objects.autoscaler
-    most = autoscaler.spec.max_replicas if autoscaler else None
     failure = condition(deployment, "ReplicaFailure") or NO_CONDITION
+    remark = str(task.deletion) or failure.message or _explain_autoscaler(autoscaler)
     if _is_ray(deployment):
         state = _ray_state(deployment)
         ready = sum(replica.ready for replica in replicas)
@@ -211,23 +171,35 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         state = _state(deployment, replicas)
         ready = deployment.status.ready_replicas
 
-    return ServiceStatus(
-        name=metadata.name,
-        namespace=metadata.namespace,
-        user=task.user,
-        created_at=task.created_at,
-        state=state,
-        version=version,
-        version_id=version_id(deployment),
+    counts = ReplicaCounts(
         wanted=len(registry.of(deployment).ranks(deployment)),
         ready=ready,
         updated=sum(replica.version == version for replica in replicas),
-        most=most,
-        replicas=replicas,
-        endpoints=_endpoints(objects, task, pods),
-        findings=tuple(findings),
-        message=str(task.deletion) or failure.message or _explain_autoscaler(autoscaler),
+        total=len(replicas),
+        most=autoscaler.spec.max_replicas if autoscaler else None,
     )
+    return ServiceStatus(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        username=task.user,
+        status=state,
+        created_at=task.created_at,
+        version=version,
+        version_id=version_id(deployment),
+        replicas=counts,
+        endpoints=_endpoints(objects, task, pods),
+        message=_explain_newest(replicas, version) or remark,
+        findings=findings,
+        pods=replicas,
+        remark=remark,
+    )
+
+
+def _explain_newest(replicas: Iterable[Replica], version: int) -> str:
+    """Return why a replica of the newest version is not ready, in one line; empty if all are."""
+    failing = (item for item in replicas if item.reason and item.version == version)
+    first = next(failing, None)
+    return f"{first.reason} ({first.pod})" if first else ""
 
 
 def _explain_autoscaler(autoscaler: Scaler | None) -> str:

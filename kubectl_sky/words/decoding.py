@@ -16,10 +16,13 @@ _first_use = Lock()
 
 
 def convert(value: object, shape: type[T]) -> T:
-    """Return decoded JSON or YAML as a value of a type. Raises ValueError."""
+    """Return decoded JSON or YAML, or a Struct with more fields, as a value of a type.
+
+    Raises ValueError.
+    """
     decoder(shape)  # it fills msgspec's cache of the type
     try:
-        return msgspec.convert(value, shape)
+        return msgspec.convert(value, shape, from_attributes=True)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
 

@@ -319,12 +319,11 @@ def test_down_deployment_with_finalizer_stops_its_replicas_and_names_it(
 def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 5000, 500))
     waiting = SimpleNamespace(
-        state=ServiceState.STARTING,
-        reason="ImagePullBackOff",
+        status=ServiceState.STARTING,
+        message="ImagePullBackOff",
         name="web",
-        ready=0,
         version=1,
-        wanted=2,
+        replicas=SimpleNamespace(ready=0, wanted=2),
     )
     monkeypatch.setattr(action, "monotonic", lambda: float(next(seconds)))
     monkeypatch.setattr(action, "sleep", lambda wait: next(seconds))

@@ -82,7 +82,7 @@ def test_state_of_service(item: Json, state: ServiceState) -> None:
     assert (
         status_of(
             ServiceObjects(read(kinds.DEPLOYMENT, item), read_all(kinds.REPLICA_SET, SETS), ())
-        ).state
+        ).status
         is state
     )
 
@@ -110,7 +110,7 @@ def test_version_whose_replica_crashes_again_and_again_has_failed(
             read_pods((item, pod("web-a", 1))),
         )
     )
-    assert (web.state, web.replicas[1].reason) == (state, "exit code 3")
+    assert (web.status, web.pods[1].reason) == (state, "exit code 3")
 
 
 def test_replica_that_fails_has_reason_and_others_have_none() -> None:
@@ -123,13 +123,12 @@ def test_replica_that_fails_has_reason_and_others_have_none() -> None:
         read_pods((bad, pod("web-a", 1))),
     )
     web = status_of(objects)
-    assert [(item.pod, item.version, item.ready) for item in web.replicas] == [
+    assert [(item.pod, item.version, item.ready) for item in web.pods] == [
         ("web-a", 1, True),
         ("web-b", 2, False),
     ]
-    assert web.replicas[0].reason == "" and "3" in web.replicas[1].reason
-    assert web.reason.endswith("(web-b)")
-    assert web.document.pods[1].reason == web.replicas[1].reason
+    assert web.pods[0].reason == "" and "3" in web.pods[1].reason
+    assert web.message.endswith("(web-b)")
     assert all(finding.ranks == (1,) for finding in web.findings)
 
 
@@ -143,7 +142,7 @@ def test_pod_of_another_controller_is_no_replica() -> None:
                 read_all(kinds.REPLICA_SET, SETS),
                 read_pods((foreign,)),
             )
-        ).replicas
+        ).pods
         == ()
     )
 
@@ -158,7 +157,7 @@ def test_unready_replica_shows_what_its_probe_says() -> None:
         read_pods((pod("web-a", 2, ready=False),)),
         events=read_list(Event, (event,)),
     )
-    assert "503" in status_of(objects).reason
+    assert "503" in status_of(objects).message
 
 
 @pytest.mark.parametrize(
@@ -179,8 +178,8 @@ def test_pod_that_is_deleted_is_terminating_and_no_failure(state: Json) -> None:
             events=read_list(Event, (event,)),
         )
     )
-    assert web.findings == () and web.replicas[0].reason == "Terminating"
-    assert web.reason == ""
+    assert web.findings == [] and web.pods[0].reason == "Terminating"
+    assert web.message == ""
 
 
 def of_pod(reason: str, message: str, at: str) -> Json:
@@ -231,7 +230,7 @@ def test_replica_that_its_probe_killed_names_the_probe(
             events=read_list(Event, events),
         )
     )
-    assert web.replicas[0].reason.startswith(reason)
+    assert web.pods[0].reason.startswith(reason)
 
     advised = [cause.then.startswith("correct service.readiness_probe") for cause in web.findings]
     assert advised == [killed_at == AT_END]
@@ -256,7 +255,7 @@ def test_startup_probe_of_a_starting_replica_gives_no_advice(restarts: int) -> N
     )
     advice = "correct service.readiness_probe: its path, or its initial_delay_seconds; or"
     assert [cause.then.startswith(advice) for cause in web.findings] == [True] * restarts
-    assert web.replicas[0].reason.endswith(f"Startup probe failed: {REFUSED}")
+    assert web.pods[0].reason.endswith(f"Startup probe failed: {REFUSED}")
 
 
 RUNNING = {"running": {"startedAt": CREATED}}
@@ -305,7 +304,7 @@ def test_ray_head_that_is_too_small_names_its_limit(
             events=read_list(Event, (event,)),
         )
     )
-    assert web.reason == f"{reason} ({head['metadata']['name']})"
+    assert web.message == f"{reason} ({head['metadata']['name']})"
     assert all("pod_config" in finding.then for finding in web.findings)
 
 
@@ -328,4 +327,4 @@ def test_status_of_autoscaler_that_cannot_work_says_so(reason: str, message: str
             autoscaler=read_as(Scaler, autoscaler),
         )
     )
-    assert (service.state, service.message) == (ServiceState.READY, message)
+    assert (service.status, service.message) == (ServiceState.READY, message)
