@@ -1,7 +1,7 @@
 """Strings and numbers with their origin: the field of the user's file that set them."""
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -41,15 +41,19 @@ class TracedInt(int):
         return instance
 
 
-def trace_values(values: Mapping[str, str], origins: Mapping[str, str]) -> dict[str, str]:
-    return {
-        key: TracedStr(value, origins[key]) if origins.get(key) else value
-        for key, value in values.items()
-    }
+def trace(value: Any, origin: str) -> Any:
+    """Return a text, number or secret with its origin; None, and without one, unchanged."""
+    if origin and isinstance(value, str):
+        return TracedStr(value, origin)
+    if origin and isinstance(value, int):
+        return TracedInt(value, origin)
+    if origin and isinstance(value, Secret):
+        return value.traced(origin)
+    return value
 
 
-def trace(value: str | None, origin: str) -> str | None:
-    return TracedStr(value, origin) if value is not None and origin else value
+def trace_values(values: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+    return {key: trace(value, origins.get(key, "")) for key, value in values.items()}
 
 
 _DEFAULT = "default"
@@ -124,10 +128,6 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         names.PRIORITY: origins.resource("priority"),
     }
 
-    restarts = origins.resource("job_recovery", default=_DEFAULT)
-    ttl_seconds = plan.ttl_seconds
-    if ttl_seconds is not None:
-        ttl_seconds = TracedInt(ttl_seconds, origins.resource("autostop"))
     network = dict.fromkeys(plan.network.resources, origins.resource("network_tier"))
 
     return replace(
@@ -136,9 +136,9 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         annotations=trace_values(plan.annotations, custom | annotations),
         pod_annotations=trace_values(plan.pod_annotations, custom),
         nodes=tuple(_node(node, labels, name) for node in plan.nodes),
-        image=trace(plan.image, origins.image()) or plan.image,
+        image=trace(plan.image, origins.image()),
         env=trace_values(plan.env, _environment(plan, origins, nodes)),
-        secrets=_trace_secrets(plan.secrets, origins.keys("secrets")),
+        secrets=trace_values(plan.secrets, origins.keys("secrets")),
         requests=trace_values(plan.requests, _sizes(plan.requests, origins)),
         limits=trace_values(plan.limits, _sizes(plan.limits, origins) | network),
         terms=tuple(_term(term, origins) for term in plan.terms),
@@ -150,9 +150,9 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
             plan.priority_class,
             origins.resource("priority_class", default=_priority_setting(plan)),
         ),
-        max_seconds=plan.max_seconds and TracedInt(plan.max_seconds, origins.field("max_duration")),
-        ttl_seconds=ttl_seconds,
-        restarts=TracedInt(plan.restarts, restarts),
+        max_seconds=trace(plan.max_seconds, origins.field("max_duration")),
+        ttl_seconds=trace(plan.ttl_seconds, origins.resource("autostop")),
+        restarts=trace(plan.restarts, origins.resource("job_recovery", default=_DEFAULT)),
         scripts=trace_values(
             plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}
         ),
@@ -174,22 +174,16 @@ def _priority_setting(plan: Plan) -> str:
     return "settings: fair_share" if is_fair else "settings: priority_classes"
 
 
-def _trace_secrets(secrets: Mapping[str, Secret], origins: Mapping[str, str]) -> dict[str, Secret]:
-    return {name: secret.traced(origins.get(name, "")) for name, secret in secrets.items()}
-
-
 def _node(node: Node, labels: Mapping[str, str], name: str) -> Node:
-    return replace(
-        node, labels=trace_values(node.labels, labels), job=trace(node.job, name) or node.job
-    )
+    return replace(node, labels=trace_values(node.labels, labels), job=trace(node.job, name))
 
 
 def _ports(ports: Ports, origins: Origins) -> Ports:
     settings = "settings: ports" if origins.settings.ports.get("expose") else _DEFAULT
     origin = origins.field("config", "kubectl_sky", "expose")
     origin = origin or origins.field("config", "kubernetes", "ports", default=settings)
-    numbers = tuple(TracedInt(number, origins.resource("ports")) for number in ports.numbers)
-    return replace(ports, type=trace(ports.type, origin) or ports.type, numbers=numbers)
+    numbers = tuple(trace(number, origins.resource("ports")) for number in ports.numbers)
+    return replace(ports, type=trace(ports.type, origin), numbers=numbers)
 
 
 def _sizes(sizes: Mapping[str, str], origins: Origins) -> dict[str, str]:
