@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kubectl_sky.words import age
+from kubectl_sky.words.decoding import convert
+from kubectl_sky.words.objects import Conditions, Fields, find_true
 
 Json = dict[str, Any]
 
@@ -22,6 +24,27 @@ class Condition(Struct, frozen=True):
     status: bool | None
     reason: str
     message: str = ""
+
+
+class Application(Fields, frozen=True, kw_only=True):
+    """An application of Ray Serve."""
+
+    status: str = ""
+
+
+class ClusterStatus(Fields, frozen=True, kw_only=True):
+    """A Ray cluster of a RayService, and what Ray Serve runs on it."""
+
+    application_statuses: dict[str, Application] = field(default_factory=dict)
+    ray_cluster_name: str | None = None
+
+
+class RayServiceStatus(Conditions, frozen=True, kw_only=True):
+    """What KubeRay says of a RayService."""
+
+    active_service_status: ClusterStatus = ClusterStatus()
+    num_serve_endpoints: int = 0
+    pending_service_status: ClusterStatus = ClusterStatus()
 
 
 def update(
@@ -65,36 +88,33 @@ def _condition(before: Json | None, condition: Condition, now: datetime) -> Json
     }
 
 
-def ready(service: Json) -> Condition:
+def read(service: Json) -> RayServiceStatus:
+    """Return the status of a RayService; empty before KubeRay has set one."""
+    return convert(service.get("status") or {}, RayServiceStatus)
+
+
+def ready(service: RayServiceStatus) -> Condition:
     """Return the condition Ready of a RayServeGraph by KubeRay's status of its RayService."""
-    status = service.get("status") or {}
-    conditions = {item.get("type"): item for item in status.get("conditions") or []}
-    condition = conditions.get("Ready")
+    condition = next((item for item in service.conditions if item.type == "Ready"), None)
     if not condition:
         waiting = "the KubeRay operator has not reported on the RayService yet"
         return Condition("Ready", False, "WaitingForKubeRay", waiting)
-    value = {"True": True, "False": False}.get(condition.get("status"))
-    reason = str(condition.get("reason") or "Unknown")
-    return Condition("Ready", value, reason, str(condition.get("message") or ""))
+    value = {"True": True, "False": False}.get(condition.status)
+    return Condition("Ready", value, condition.reason or "Unknown", condition.message)
 
 
-def summary(service: Json) -> Json:
-    status = service.get("status") or {}
-    active, pending = (status.get(f"{name}ServiceStatus") or {} for name in ("active", "pending"))
-
-    applications = {
-        name: str(item.get("status") or "")
-        for name, item in sorted((active.get("applicationStatuses") or {}).items())
-    }
-
-    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or []}
-    state = "Running" if conditions.get("Ready") == "True" else "NotReady"
+def summary(name: str, service: RayServiceStatus) -> Json:
+    active = service.active_service_status
+    applications = {key: item.status for key, item in sorted(active.application_statuses.items())}
+    state = "Running" if find_true(service.conditions, "Ready") else "NotReady"
+    if find_true(service.conditions, "UpgradeInProgress"):
+        state = "Upgrading"
     fields = {
-        "name": service["metadata"]["name"],
-        "state": "Upgrading" if conditions.get("UpgradeInProgress") == "True" else state,
-        "serveEndpoints": status.get("numServeEndpoints") or 0,
-        "rayCluster": active.get("rayClusterName"),
-        "pendingRayCluster": pending.get("rayClusterName"),
+        "name": name,
+        "state": state,
+        "serveEndpoints": service.num_serve_endpoints,
+        "rayCluster": active.ray_cluster_name,
+        "pendingRayCluster": service.pending_service_status.ray_cluster_name,
         "applications": applications or None,
     }
     return {name: value for name, value in fields.items() if value is not None}

@@ -80,9 +80,14 @@ class Reconciler(Struct, frozen=True):
 
         fields: Json = {"observedRevision": state.revision, "digest": state.digest}
         applied, live = self._apply(graph, state)
-        absent = Condition("Ready", False, "NoRayService", "no RayService has been applied")
-        conditions += [*applied, status.ready(live) if live else absent]
-        fields |= {"rayService": status.summary(live)} if live else {}
+        conditions += applied
+        if live:
+            current = status.read(live)
+            conditions.append(status.ready(current))
+            fields["rayService"] = status.summary(live["metadata"]["name"], current)
+        else:
+            absent = "no RayService has been applied"
+            conditions.append(Condition("Ready", False, "NoRayService", absent))
         self._report(graph, state, conditions, fields)
 
         pause = max(1.0, state.next_download - monotonic())
