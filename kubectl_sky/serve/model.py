@@ -171,12 +171,13 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         state = _state(deployment, replicas)
         ready = deployment.status.ready_replicas
 
+    most = autoscaler.spec.max_replicas if autoscaler else None
     counts = ReplicaCounts(
         wanted=len(registry.of(deployment).ranks(deployment)),
         ready=ready,
         updated=sum(replica.version == version for replica in replicas),
         total=len(replicas),
-        most=autoscaler.spec.max_replicas if autoscaler else None,
+        most=most,
     )
     return ServiceStatus(
         name=metadata.name,
