@@ -208,9 +208,10 @@ def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send:
     session = api.session()
     targets = [get_by_label(session, "default", names.TASK_ID, text) for text in (ID, "cdfg2345")]
     api.after("watch jobs", interrupt_soon)
+    before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         wait_for_all(session, targets, Wait(), UI())
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if thread.name.startswith(("wait", "watch")):
             thread.join(60)
             assert not thread.is_alive()

@@ -72,6 +72,7 @@ def _doctor(sky: Command, silent: str) -> dict[str, Any]:
 def test_stacks_program_with_faulthandler_shows_its_frames(sky: Command) -> None:
     submit(sky, PYTHON, "frames01")
     eventually(lambda: sky("logs", "frames01").stdout.count("begins") == 3)
+    eventually(lambda: sky.json("status", "frames01")["status"] == "running")  # no probe runs
     done = sky("stacks", "frames01")
     assert done.returncode == 0, done.stderr
     first = "2 ranks: all_reduce (train.py:4) · rank 1: load (train.py:6)"
