@@ -116,8 +116,11 @@ _SUMMARIES = {
 
 def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:
     """Return how far a task has come and what stops it."""
-    task = explain(task, read_surroundings(snapshot))
-    findings = tuple(diagnose(replace(snapshot, task=task), RULES))
+    seen = read_surroundings(snapshot)
+    task = explain(task, seen)
+    if snapshot.status:
+        snapshot = replace(snapshot, task=explain(snapshot.status, seen))
+    findings = tuple(diagnose(snapshot, RULES))
     reached = _find_reached(task, snapshot, findings)
     problem_stages = {finding.stage for finding in findings}
     stages = []

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -80,6 +80,7 @@ def test_recorded_snapshot_says_the_same_at_each_depth(name: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
+@example(2, "jobs", [(World.delete_job, 0), (World.expire, 1)])
 @given(
     st.integers(1, 4),
     BACKENDS,
