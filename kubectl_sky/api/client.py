@@ -298,16 +298,12 @@ _CONNECTION = sorted({item.name for item in fields(Client)} & set(Connection.__s
 
 @dataclass(frozen=True)
 class Submission:
-    """A task, pipeline or group that was submitted; `task_ids` has the ids of its tasks.
-
-    `unchanged` is whether an earlier submit had sent everything. `notes`, `warnings` and `dangers`
-    are what the command line prints.
-    """
+    """A task, pipeline or group that was submitted."""
 
     id: str
-    task_ids: tuple[str, ...]
-    unchanged: bool
-    notes: tuple[str, ...]
+    task_ids: tuple[str, ...]  # of its tasks
+    unchanged: bool  # whether an earlier submit had sent everything
+    notes: tuple[str, ...]  # as the command line prints them
     warnings: tuple[Problem, ...]
     dangers: tuple[Danger, ...]
     client: Client = field(repr=False, compare=False)

@@ -21,13 +21,13 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that a node of a task has written; `time` is RFC 3339 in UTC."""
+    """A line that a node of a task has written."""
 
     task: str  # id
     rank: int
     node: str  # display name: node-1
     pod: str
-    time: str
+    time: str  # RFC 3339 in UTC
     text: str
 
     def __str__(self) -> str:

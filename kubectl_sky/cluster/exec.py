@@ -76,20 +76,17 @@ class Program(Struct, frozen=True):
 class Pipes(Struct, frozen=True):
     """The input and output of a program.
 
-    `stdin` is a file or blocks of bytes. A separate thread reads it, no faster than the program
-    does. With a terminal (`tty`) all output is stdout, and `sizes` yields columns and rows as they
-    change. `seconds` limits the whole run, and `idle` the time without a byte in either direction.
-    Any thread may set `stop`.
+    A separate thread reads `stdin`, no faster than the program does.
     """
 
-    stdin: BinaryIO | Iterable[bytes] | None = None
+    stdin: BinaryIO | Iterable[bytes] | None = None  # a file or blocks of bytes
     stdout: Sink = len
     stderr: Sink = len
-    tty: bool = False
-    sizes: Iterable[tuple[int, int]] = ()
-    seconds: float | None = None
-    idle: float | None = None
-    stop: Event | None = None
+    tty: bool = False  # a terminal: all output is stdout
+    sizes: Iterable[tuple[int, int]] = ()  # its columns and rows, as they change
+    seconds: float | None = None  # limit of the whole run
+    idle: float | None = None  # limit of the seconds without a byte in either direction
+    stop: Event | None = None  # which any thread may set
 
 
 def run(session: Session, program: Program, pipes: Pipes) -> int:

@@ -20,18 +20,17 @@ from kubectl_sky.words.scheduled_objects import ResourceClaim
 
 
 class AcceleratorNode(Part, frozen=True, rename={"name": "node", "model": "accelerator"}):
-    """A cluster node with accelerators of one resource name.
-
-    `used` is the sum of the requests of its pods, `free` what a pod could get: 0 if it accepts no
-    pods. Both are null if you may not list pods.
-    """
+    """A cluster node with accelerators of one resource name."""
 
     name: str
     model: str
     resource: str
     total: int
-    used: int | None
-    free: int | None
+    used: Annotated[int | None, Note("requested by its pods; null if you may not list pods")]
+    free: Annotated[
+        int | None,
+        Note("what a pod could get, 0 if it accepts none; null if you may not list pods"),
+    ]
     ready: bool
     users: Annotated[
         dict[str, int], Note("used, by user: the owner of tasks, the namespace of other pods")

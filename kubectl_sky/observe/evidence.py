@@ -27,19 +27,16 @@ LOGS = 16  # nodes whose log lines are kept: the first to fail
 
 
 class Evidence(Part, frozen=True):
-    """The deaths of one task, oldest first, and the identity of the task and server.
-
-    `user` is the owner, empty in records of earlier versions. `logs` is as in TaskStatus.
-    """
+    """The deaths of one task, and the identity of the task and server."""
 
     task_id: str
     name: str
     namespace: str
     server: str
     created_at: str
-    deaths: tuple[DeletedPod, ...] = ()
-    user: str = ""
-    logs: str = ""
+    deaths: tuple[DeletedPod, ...] = ()  # oldest first
+    user: str = ""  # the owner; empty in records of earlier versions
+    logs: str = ""  # as in TaskStatus
 
     def of(self, task: TaskStatus) -> bool:
         """Return whether it belongs to this task, and not to an older one with its id."""

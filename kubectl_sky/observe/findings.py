@@ -44,10 +44,9 @@ Detail = Callable[[TaskSnapshot, Signal, Mapping[str, str]], Mapping[str, str]]
 class Rule(Struct, frozen=True):
     """One known failure: the symptom that shows it, what it means and what to do.
 
-    `reason` and `message` are regular expressions; `reason` must match in full. `what` and `then`
-    are format strings with the named groups of `message`, `id`, `namespace`, `about`, `reason`,
-    `message`, `end`, and the values that `detail` adds. `|` divides `what` into up to three parts:
-    the headline has the first one, and the second one if it is short.
+    `what` and `then` are format strings with the named groups of `message`, `id`, `namespace`,
+    `about`, `reason`, `message`, `end`, and the values that `detail` adds. `|` divides `what` into
+    up to three parts: the headline has the first one, and the second one if it is short.
     """
 
     name: str
@@ -55,8 +54,8 @@ class Rule(Struct, frozen=True):
     source: SignalSource
     what: str
     then: str
-    reason: str = ".*"
-    message: str = ""
+    reason: str = ".*"  # a regular expression, which must match in full
+    message: str = ""  # a regular expression
     detail: Detail | None = None
     mere: bool = False  # dropped if another finding explains the same nodes
 

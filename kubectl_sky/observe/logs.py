@@ -110,22 +110,16 @@ def _invalid(column: int, text: str, name: str | None) -> str:
 
 
 class Form(Struct, frozen=True):
-    """How log lines are printed, and which ones.
-
-    `terminal` means that the output is a terminal, where lines must not have side effects.
-    `stamped` means that lines begin with a timestamp; `local` prints it in local time and without
-    the year (in the time zone `zone`; None: that of the computer). `template` replaces prefix and
-    line. `grep` must match a line.
-    """
+    """How log lines are printed, and which ones."""
 
     output: LogFormat = LogFormat.TEXT
     color: bool = False
-    terminal: bool = False
-    stamped: bool = False
-    local: bool = False
-    zone: tzinfo | None = None
-    template: Template | None = None
-    grep: re.Pattern[str] | None = None
+    terminal: bool = False  # whether the output is one: lines must not have side effects there
+    stamped: bool = False  # whether lines begin with a timestamp
+    local: bool = False  # whether it is printed in local time, without the year
+    zone: tzinfo | None = None  # the time zone for that; None is that of the computer
+    template: Template | None = None  # replaces prefix and line
+    grep: re.Pattern[str] | None = None  # matches the lines to print
 
     def block(self, lines: Lines, complete: bool) -> bytes:
         """Return the output for these lines; `complete` as in `prefixed`."""

@@ -59,10 +59,7 @@ class State(StrEnum):
 
 
 class NodeStatus(Part, frozen=True):
-    """One node of a task: rank, object, pod, and why it is pending or how it finished.
-
-    `restarts` is the number of earlier pods of the node; `previous` is the newest of them.
-    """
+    """One node of a task: rank, object, pod, and why it is pending or how it finished."""
 
     index: Annotated[int, Note("rank")]
     name: Annotated[str, Note("`node-1`")]
@@ -77,7 +74,7 @@ class NodeStatus(Part, frozen=True):
     exit_code: int | None = None
     started_at: str = ""
     ended_at: str = ""
-    restarts: int = always(0)
+    restarts: Annotated[int, Note("how many pods it had before")] = always(0)
     previous: Annotated[str, Note("the pod before the last restart")] = ""
     phase: Annotated[str, Note("where it failed, if known: `start`, `setup`")] = ""
     stopped_for: Annotated[str, Note("the node whose failure stops this one")] = ""

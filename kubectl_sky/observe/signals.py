@@ -112,24 +112,18 @@ def select(objects: Mapping[str, Iterable[Object]], kind: ReadKind[T]) -> tuple[
 
 
 class TaskSnapshot(Struct, frozen=True, dict=True):
-    """A task's objects at one moment, by kind.
-
-    A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank,
-    `task` the status by the same objects, if it is known, and `deletions` what PVCs that are being
-    deleted wait for, by name. `volumes` has the PVCs of the owner's volumes, by volume name. `lost`
-    says why the task that this one waits for can no longer succeed.
-    """
+    """A task's objects at one moment, and what else is known of it."""
 
     task_id: str
     namespace: str
-    objects: Mapping[str, tuple[Object, ...]]
-    logs: Mapping[int, tuple[str, ...]] = {}
-    task: TaskStatus | None = None
-    deletions: Mapping[str, str] = {}
-    volumes: Mapping[str, str] = {}
+    objects: Mapping[str, tuple[Object, ...]]  # by kind; without kinds that the user may not read
+    logs: Mapping[int, tuple[str, ...]] = {}  # the last log lines of nodes, by rank
+    task: TaskStatus | None = None  # the status by the same objects, if it is known
+    deletions: Mapping[str, str] = {}  # what PVCs that are being deleted wait for, by name
+    volumes: Mapping[str, str] = {}  # the PVCs of the owner's volumes, by volume name
     now: datetime | None = None  # the API server's time, if it is known
     activity: tuple[RankActivity, ...] = ()  # of the nodes of a running task
-    lost: str = ""
+    lost: str = ""  # why the task that this one waits for can no longer succeed
 
     @cached_property
     def status(self) -> TaskStatus | None:

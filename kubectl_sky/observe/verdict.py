@@ -45,16 +45,13 @@ class StageResult(StrEnum):
 
 
 class Diagnosis(Part, frozen=True):
-    """The result of each stage, and the findings in stage order.
-
-    `unread` lists the kinds that the user may not read, so their problems are not detected.
-    """
+    """The result of each stage, and what is wrong."""
 
     task: TaskStatus
     stages: tuple[tuple[Stage, StageResult], ...]
-    findings: tuple[Cause, ...]
-    unread: tuple[str, ...]
-    ranks: tuple[RankActivity, ...] = ()
+    findings: tuple[Cause, ...]  # in stage order
+    unread: tuple[str, ...]  # kinds that the user may not read: their problems are not detected
+    ranks: tuple[RankActivity, ...] = ()  # nodes of a running task, if several
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""

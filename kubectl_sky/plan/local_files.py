@@ -28,20 +28,14 @@ class FilesConfigMap(Struct, frozen=True):
 
 
 class FileTransfer(Struct, frozen=True):
-    """The local files of a task.
+    """The local files of a task."""
 
-    `annotations` describe the files. `config_maps` are named by their content; tasks of a user with
-    the same files share them. `secret` holds the pieces that only a Secret may contain;
-    `secret_name` is its name. `unpack_paths` has one line per archive: its number and the folder to
-    unpack it in. `large_files` are the archives, by number, that are too large for ConfigMaps.
-    """
-
-    annotations: dict[str, str]
-    config_maps: tuple[FilesConfigMap, ...]
+    annotations: dict[str, str]  # which describe the files
+    config_maps: tuple[FilesConfigMap, ...]  # named by their content, and shared by tasks of a user
     secret_name: str
-    secret: Mapping[str, Secret]
-    unpack_paths: str
-    large_files: Mapping[str, LocalFiles]
+    secret: Mapping[str, Secret]  # the pieces that only a Secret may contain
+    unpack_paths: str  # a line per archive: its number and the folder to unpack it in
+    large_files: Mapping[str, LocalFiles]  # archives too large for ConfigMaps, by number
 
 
 def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileTransfer:

@@ -28,23 +28,18 @@ _DEFERRED_QUEUE_ANNOTATIONS = {
 
 
 class PipelineMember(Struct, frozen=True):
-    """The position of a task: `stage` counts from 1 to `stages`.
+    """The position of a task in a pipeline or group."""
 
-    `id` and `title` are those of the pipeline or group. `auxiliary` are the stages of a group that
-    are stopped some time after the other tasks finish, and `delay` is that time in seconds.
-    `task_names` and `all_tasks` are the names and the SKYPILOT_TASK_IDs of all tasks, in order.
-    """
-
-    id: str
-    title: str
-    stage: int
-    stages: int
-    parallel: bool = False
-    auxiliary: tuple[int, ...] = ()
-    delay: int = 0
-    task_names: tuple[str, ...] = ()
-    all_tasks: tuple[str, ...] = ()
-    service: str | None = None
+    id: str  # of the pipeline or group
+    title: str  # its name
+    stage: int  # from 1
+    stages: int  # how many there are
+    parallel: bool = False  # whether it is a group
+    auxiliary: tuple[int, ...] = ()  # stages that are stopped after the other tasks finish
+    delay: int = 0  # seconds until then
+    task_names: tuple[str, ...] = ()  # of all tasks, in order
+    all_tasks: tuple[str, ...] = ()  # their SKYPILOT_TASK_IDs
+    service: str | None = None  # the headless Service of a group
 
     @property
     def suspended(self) -> bool:

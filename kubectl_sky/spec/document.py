@@ -96,24 +96,18 @@ class Candidates:
 
 
 class Document(Struct, frozen=True, dict=True):
-    """One document of a file.
-
-    `index` is its number among the file's `count` documents, from 0. `tasks` is the number of
-    documents without the header, and `names` are the names of these tasks. `parallel` is set if the
-    header makes them a group that runs in parallel; `title` is the name in the header.
-    `sources` maps a path to the flag that replaced the file's value.
-    """
+    """One document of a file."""
 
     file: str
     data: Data
     root: YamlNode
-    index: int = 0
-    count: int = 1
-    tasks: int = 1
-    names: tuple[Data, ...] = ()
-    parallel: bool = False
-    title: Data = None
-    sources: Mapping[Path, str] = {}
+    index: int = 0  # its number in the file, from 0
+    count: int = 1  # of the documents in the file
+    tasks: int = 1  # how many of them are no header
+    names: tuple[Data, ...] = ()  # of these tasks
+    parallel: bool = False  # whether the header makes them a group that runs in parallel
+    title: Data = None  # the name in the header
+    sources: Mapping[Path, str] = {}  # the flag that replaced the file's value, by path
 
     @property
     def is_header(self) -> bool:

@@ -59,21 +59,16 @@ class Flags(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """The request that tells whether a replica is ready; times are in seconds.
-
-    `data` is posted if it is set. `secrets` are the variables with secret values in the headers and
-    the data. `start` is how long a replica may take to start, `failing` how long it may fail
-    later. A time that is None is not set.
-    """
+    """The request that tells whether a replica is ready; times are in seconds, None if not set."""
 
     path: str = "/"
     headers: Mapping[str, str] = {}
-    data: str | None = None
-    secrets: frozenset[str] = frozenset()
-    start: float | None = None
+    data: str | None = None  # to post
+    secrets: frozenset[str] = frozenset()  # variables with secret values in the headers and data
+    start: float | None = None  # how long a replica may take to start
     timeout: float = 15  # SkyPilot's default
     interval: float = 10  # SkyPilot's default
-    failing: float | None = None
+    failing: float | None = None  # how long it may fail later
 
 
 class Ingress(Struct, frozen=True):
@@ -91,19 +86,17 @@ class Ingress(Struct, frozen=True):
 class ServiceSpec(Struct, frozen=True):
     """A service: its port, its probe and its number of replicas.
 
-    The replicas are scaled if `most` is more than `fewest`, by the CPU usage of the flags, or by
-    `qps`, the queries per second of one replica, which `qps_metric` counts. The delays are in
-    seconds; None is the cluster's default.
+    The replicas are scaled by the CPU usage of the flags, or by queries per second.
     """
 
     port: int
     probe: Probe = field(default_factory=Probe)
     fewest: int = 1
-    most: int = 1
-    qps: float | None = None
-    qps_metric: str = ""
-    up_delay: float | None = None
-    down_delay: float | None = None
+    most: int = 1  # replicas are scaled if it is more than `fewest`
+    qps: float | None = None  # queries per second of one replica
+    qps_metric: str = ""  # which counts them
+    up_delay: float | None = None  # seconds; None is the cluster's default
+    down_delay: float | None = None  # seconds; None is the cluster's default
     flags: Flags = field(default_factory=Flags)
     ingress: Ingress | None = None
 

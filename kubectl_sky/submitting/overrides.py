@@ -16,27 +16,21 @@ class Commands(IntEnum):
 
 
 class Flag(Struct, frozen=True):
-    """A flag of a task: an option of commands, and an argument of `Task.override`.
-
-    `name` and `type` are those of its value in Overrides; Python may name it otherwise, by
-    `argument`. `field` is what it sets in the task file, if that is a field. `is_map`, `is_number`
-    and `takes_none` say what may be given: names with values, a number, or `none`, which empties
-    the field. A `single` option refuses two different values.
-    """
+    """A flag of a task: an option of commands, and an argument of `Task.override`."""
 
     option: str
     help: str
-    field: str = ""
+    field: str = ""  # what it sets in the task file, if that is a field
     metavar: str | None = None
     commands: Commands = Commands.ANY
     alias: str | None = None
-    argument: str = ""
-    is_map: bool = False
+    argument: str = ""  # of Python, if its name there is another one
+    is_map: bool = False  # takes names with values
     is_number: bool = False
-    takes_none: bool = False
-    single: bool = False
-    name: str = ""
-    type: Any = None
+    takes_none: bool = False  # `none` empties the field
+    single: bool = False  # refuses two different values
+    name: str = ""  # of its value in Overrides
+    type: Any = None  # of that value
 
     @property
     def choices(self) -> tuple[str, ...]:

@@ -45,14 +45,7 @@ DryRun = Literal["none", "client", "server"]
 
 
 class Options(Struct, frozen=True):
-    """What to submit, where, and what to do then.
-
-    `start_timeout` is that of the first node in seconds; None means the file's, or the default.
-    `new_volumes` is the storage of each volume that does not exist yet; None creates none. With
-    `wait_for_volumes`, the task waits for missing ones; None means that the user has no such flag.
-    The tasks start when the task `after` has succeeded. The task with the id `replaces` is stopped
-    if it has not ended, when nothing but its end is in the way.
-    """
+    """What to submit, where, and what to do then."""
 
     source: taskfile.Source
     connection: Connection
@@ -60,11 +53,11 @@ class Options(Struct, frozen=True):
     dry_run: DryRun = "none"
     show_secrets: bool = False
     follow: bool = True
-    start_timeout: float | None = None
-    new_volumes: Storage | None = None
-    wait_for_volumes: bool | None = None
-    after: str | None = None
-    replaces: str = ""
+    start_timeout: float | None = None  # seconds, of the first node; None: the file's or default
+    new_volumes: Storage | None = None  # of each volume that does not exist yet; None creates none
+    wait_for_volumes: bool | None = None  # that are missing; None if the user has no such flag
+    after: str | None = None  # the task that must have succeeded before
+    replaces: str = ""  # id of the task to stop, when nothing but its end is in the way
 
 
 class Prepared(Struct, frozen=True):

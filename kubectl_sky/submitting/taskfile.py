@@ -34,27 +34,20 @@ _START_TIMEOUT = 300.0  # seconds
 
 
 class Source(Struct, frozen=True):
-    """A task file and the flags that change it.
-
-    `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
-    not read its own files for a caller, and limits the nodes of all tasks together, and the
-    bytes of their manifests. With `in_memory`, `stdin` has the content of the file. With
-    `serve`, the file is a service's; with `services`, it may be one. `adapt` changes the tasks of
-    the file, such as to a development pod.
-    """
+    """A task file and the flags that change it."""
 
     path: str
     overrides: Overrides
     environ: Mapping[str, str]
     stdin: BinaryIO
-    strict: bool = False
-    local_files: bool = True
-    in_memory: bool = False
-    serve: service.Flags | None = None
-    services: bool = False
-    adapt: Callable[[tuple[TaskEntry, ...]], tuple[TaskEntry, ...]] = tuple
-    max_nodes: int = sys.maxsize
-    max_bytes: int = sys.maxsize
+    strict: bool = False  # whether warnings are errors
+    local_files: bool = True  # whether they are read: a server has none of a caller
+    in_memory: bool = False  # `stdin` has the content of the file
+    serve: service.Flags | None = None  # the file is a service's
+    services: bool = False  # the file may be a service's
+    adapt: Callable[[tuple[TaskEntry, ...]], tuple[TaskEntry, ...]] = tuple  # such as to a dev pod
+    max_nodes: int = sys.maxsize  # of all tasks together
+    max_bytes: int = sys.maxsize  # of their manifests
 
 
 class TaskFile(Struct, frozen=True):

@@ -43,26 +43,21 @@ class LogRequest(Struct, frozen=True):
     """The nodes and log lines to read, and whether this client leads the task.
 
     A client that `leads` stops the remaining nodes of a task when one fails, resumes the stages of
-    a pipeline, stops auxiliary tasks, and replaces pods of cluster nodes that are lost for
-    `node_lost_after`, unless a controller does. Others change nothing.
-
-    `start_timeout` is that of the first node in seconds. Existing lines are written in order of
-    time, or `by_node`. At most `max_streams` logs are read in parallel; the remaining ones follow.
-    `until_ready` ends the logs of an interactive task when all its nodes are ready. Setting `stop`
-    ends them soon, as Ctrl-C does. `shown` has the last line that was written of each pod.
+    a pipeline, stops auxiliary tasks, and replaces pods of lost cluster nodes, unless a controller
+    does. Others change nothing.
     """
 
     options: LogOptions
-    ranks: Collection[int] = ()
-    start_timeout: float = 300.0
+    ranks: Collection[int] = ()  # all if empty
+    start_timeout: float = 300.0  # seconds, of the first node
     container: str = names.CONTAINER
-    max_streams: int = MAX_STREAMS
-    by_node: bool = False
-    until_ready: bool = False
-    stop: Event = field(default_factory=Event)
-    shown: dict[str, str] = {}
+    max_streams: int = MAX_STREAMS  # logs that are read in parallel; the remaining ones follow
+    by_node: bool = False  # whether existing lines are written so, or in order of time
+    until_ready: bool = False  # the logs of an interactive task end when all its nodes are ready
+    stop: Event = field(default_factory=Event)  # when set, it ends them soon, as Ctrl-C does
+    shown: dict[str, str] = {}  # the last line that was written of each pod
     leads: bool = False
-    node_lost_after: timedelta | None = None
+    node_lost_after: timedelta | None = None  # after which pods of a cluster node are replaced
 
     def wants(self, node: NodeStatus) -> bool:
         return not self.ranks or node.index in self.ranks

@@ -43,19 +43,16 @@ class Access(StrEnum):
 class Queues(Struct, frozen=True):
     """Kueue's LocalQueues in the namespace, and its WorkloadPriorityClasses.
 
-    `names` is None if the user may not list the LocalQueues. `installed` is False without Kueue.
-    `elsewhere` has the other namespaces with a LocalQueue that the task names and this namespace
-    lacks, as far as the user may see them. `topologies` has the levels of the topologies of each
-    LocalQueue: keys of labels of cluster nodes. `multikueue` is whether Kueue sends the tasks of
-    the queue to other clusters.
+    If the task names a LocalQueue that the namespace lacks, `elsewhere` has the namespaces with
+    one, as far as the user may see them.
     """
 
-    installed: bool = True
-    names: tuple[str, ...] | None = None
+    installed: bool = True  # False without Kueue
+    names: tuple[str, ...] | None = None  # None if the user may not list the LocalQueues
     classes: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
-    topologies: Mapping[str, tuple[str, ...]] = {}
-    multikueue: bool = False
+    topologies: Mapping[str, tuple[str, ...]] = {}  # keys of node labels, by LocalQueue
+    multikueue: bool = False  # whether Kueue sends the tasks of the queue to other clusters
 
 
 class Gangs(Struct, frozen=True):

@@ -50,25 +50,19 @@ class Scaling(Struct, frozen=True):
 
 
 class Replicas(Extras, frozen=True, kw_only=True):
-    """A service: the name of its objects, its port, and its replicas.
+    """A service and its replicas."""
 
-    An update creates up to `surge` more replicas, and at most `unavailable` are missing. It has
-    failed if no replica becomes ready within `deadline` seconds. `notes` are on what differs from
-    SkyPilot's services. `ray_config` is that of Ray Serve as YAML, for a RayService. `ingress` has
-    the Secret of the certificate.
-    """
-
-    name: str
+    name: str  # of its objects
     port: int
     replicas: int
-    most: int
-    surge: int
-    unavailable: int
-    deadline: int
-    notes: tuple[str, ...]
+    most: int  # the autoscaler's limit
+    surge: int  # how many more replicas an update creates
+    unavailable: int  # how many may be missing in an update
+    deadline: int  # seconds in which a replica must become ready, or the update has failed
+    notes: tuple[str, ...]  # what differs from SkyPilot's services
     scaling: Scaling | None = None
-    ray_config: str = ""
-    ingress: Ingress | None = None
+    ray_config: str = ""  # that of Ray Serve as YAML, for a RayService
+    ingress: Ingress | None = None  # with the Secret of the certificate
 
     def with_ingress(self, ingress: Ingress | None, name: str) -> Self:
         if not ingress:

@@ -44,22 +44,16 @@ class QuotaFlags(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True):
-    """The values of a user's objects in a namespace.
-
-    `kind` is the kind of the RBAC subject. `hard` is the quota by the names of ResourceQuotas.
-    `rules` are those of the Role. `cluster_queue` is that of the LocalQueue, and `queue_version`
-    the apiVersion; without a ClusterQueue there is none. `pod_security` is the Pod Security level
-    of a namespace that the command creates.
-    """
+    """The values of a user's objects in a namespace."""
 
     user: owners.User
-    kind: str
+    kind: str  # of the RBAC subject
     namespace: str
-    hard: Mapping[str, str] = {}
-    rules: Sequence[Mapping[str, object]] = ()
-    cluster_queue: str = ""
-    queue_version: str = ""
-    pod_security: str = "baseline"
+    hard: Mapping[str, str] = {}  # the quota by the names of ResourceQuotas
+    rules: Sequence[Mapping[str, object]] = ()  # of the Role
+    cluster_queue: str = ""  # that of the LocalQueue; without one there is no LocalQueue
+    queue_version: str = ""  # apiVersion of the LocalQueue
+    pod_security: str = "baseline"  # the level of a namespace that the command creates
 
     @property
     def name(self) -> str:
