@@ -80,7 +80,7 @@ def test_recorded_snapshot_says_the_same_at_each_depth(name: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@example(2, "jobs", [(World.delete_job, 0), (World.expire, 1)])
+@example(2, ("jobs", 0), [(World.delete_job, 0), (World.expire, 1)])
 @given(
     st.integers(1, 4),
     BACKENDS,
