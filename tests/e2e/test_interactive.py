@@ -1,10 +1,9 @@
 """A task without `run`: submit returns when its nodes are ready, and they stay up until stop."""
 
-import json
-
 import pytest
 
 from tests.e2e.command import Command, submitted
+from tests.polling import eventually
 
 
 @pytest.mark.practice_only
@@ -17,9 +16,11 @@ def test_submit_without_run_keeps_nodes_running_until_stop(sky: Command, kubectl
     assert f"kubectl sky exec {task_id} -it -- bash" in done.stderr
     assert f"kubectl sky stop {task_id}" in done.stderr
 
-    listed = sky("list", "-o", "json").stdout
-    (task,) = [item for item in json.loads(listed)["tasks"] if item["task_id"] == task_id]
-    assert task["status"] == "running"
+    def status() -> str:
+        tasks = sky.json("list")["tasks"]
+        return next(str(item["status"]) for item in tasks if item["task_id"] == task_id)
+
+    eventually(lambda: status() == "running")  # the kubelet tells of the start a moment later
     assert "kubectl sky exec" in sky("status", task_id).stdout
     printed = sky("exec", task_id, "--rank", "1", "--", "cat", "/tmp/made")
     assert (printed.returncode, printed.stdout) == (0, "x\n"), printed.stderr
