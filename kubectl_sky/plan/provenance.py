@@ -42,10 +42,10 @@ class TracedInt(int):
 
 
 def trace(value: Any, origin: str) -> Any:
-    """Return a text, number or secret with its origin; None, and without one, unchanged."""
+    """Return a text, number or secret with its origin; others, and without one, unchanged."""
     if origin and isinstance(value, str):
         return TracedStr(value, origin)
-    if origin and isinstance(value, int):
+    if origin and isinstance(value, int) and not isinstance(value, bool):
         return TracedInt(value, origin)
     if origin and isinstance(value, Secret):
         return value.traced(origin)
