@@ -16,6 +16,6 @@ meet() {
     . "$dir/dns.sh"
     meet_by_dns
     # Names of finished nodes leave DNS: stay until slower nodes have resolved them.
-    stay_until=$(($(date +%s) + 10 + NUM_NODES / 20))
+    stay_until=$(($(date +%s) + 20 + NUM_NODES / 10))
   fi
 }
