@@ -31,10 +31,8 @@ TIMEOUT = int(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT") or "1800")
 DEADLINE = time.monotonic() + TIMEOUT
 MASKED = "REDACTED"
 MISSING = "no connection from rank "
-TOKEN = os.environ.pop("KUBECTL_SKY_TOKEN", "") or MASKED
-
-
 AWAITED = os.path.join(os.environ.get("KUBECTL_SKY_FILES", "/kubectl-sky"), "awaited")
+TOKEN = os.environ.pop("KUBECTL_SKY_TOKEN", "") or MASKED
 
 
 def host_name(rank):
@@ -72,15 +70,14 @@ class Reporter:
     """Tells what this node waits for: the startup probe at once, the log after a while."""
 
     def __init__(self):
+        self.told = ""
         self.logged = ""
         self.next_line = time.monotonic() + QUIET
 
     def tell(self, text):
-        try:
-            with open(AWAITED, "w") as file:
-                file.write(text + "\n")
-        except OSError:
-            pass
+        if text != self.told:
+            self.told = text
+            self.write(text)
         if text != self.logged and time.monotonic() >= self.next_line:
             self.say("waiting for " + text)
             self.logged = text
@@ -89,6 +86,13 @@ class Reporter:
     def end(self):
         if self.logged:
             self.say("all nodes have met")
+
+    def write(self, text):
+        try:
+            with open(AWAITED, "w") as file:
+                file.write(text + "\n")
+        except OSError:
+            pass
 
     def say(self, text):
         print("kubectl-sky: " + text, flush=True)
