@@ -69,9 +69,13 @@ def _key(item: Object) -> ObjectKey:
     return metadata.namespace, metadata.name
 
 
-def has_no_reason(node: NodeStatus) -> bool:
-    """Return whether a node waits for a reason that its objects do not say."""
-    return node.state is State.PENDING and reasons.find(node.reason).is_normal
+def may_be_told_by_events(task: TaskStatus, node: NodeStatus) -> bool:
+    """Return whether a warning may say why a node waits, because its objects do not.
+
+    They do not tell whether a node waits for its files or, after them, for the other nodes.
+    """
+    has_no_reason = node.state is State.PENDING and reasons.find(node.reason).is_normal
+    return has_no_reason or (node.awaits_files and task.num_nodes > 1)
 
 
 def may_wait_for_gang(task: TaskStatus) -> bool:
@@ -175,8 +179,8 @@ def _explain_warnings(task: TaskStatus, warnings: Mapping[ObjectKey, Event]) -> 
     causes = dict(task.causes)
     for node in task.nodes:
         name = node.pod or task.workload.pod_owner_name(node.job)
-        lacks_reason = has_no_reason(node) or node.awaits_files
-        event = warnings.get((task.namespace, name)) if lacks_reason else None
+        is_told = may_be_told_by_events(task, node)
+        event = warnings.get((task.namespace, name)) if is_told else None
         uid = event.involved_object.uid if event else ""
         is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
 

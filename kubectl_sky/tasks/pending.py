@@ -16,8 +16,8 @@ from kubectl_sky.observe.explain import (
     Surroundings,
     explain,
     find_latest,
-    has_no_reason,
     lacks_cluster_node,
+    may_be_told_by_events,
     may_wait_for_gang,
     pods_by_key,
     read_topologies,
@@ -106,7 +106,7 @@ def may_wait(tasks: Sequence[TaskStatus]) -> bool:
 def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     """Return whether nodes have no reason and do not just wait for their turn in an array."""
     return any(
-        has_no_reason(node)
+        may_be_told_by_events(task, node)
         for task in tasks
         if task.state is State.PENDING or not task.workload.independent_nodes
         for node in task.nodes

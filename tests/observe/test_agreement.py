@@ -12,15 +12,17 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import doctor, tasks
 from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.explain import Surroundings, explain
 from kubectl_sky.observe.failure import describe
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import judge
-from kubectl_sky.words import names
+from kubectl_sky.tasks.pending import may_wait
+from kubectl_sky.words import kinds, names
 from tests.builders import condition, make_job, make_pod, make_service, make_silent, terminated
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
-from tests.reading import read_jobs, read_metadata, read_objects, read_pods
+from tests.reading import read, read_jobs, read_metadata, read_objects, read_pods
 
 _EVENTS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), max_size=12)
 BACKENDS = st.sampled_from(  # with the limit of failures
@@ -366,3 +368,23 @@ def test_nodes_that_wait_to_meet_name_the_missing_ones_and_the_next_step() -> No
     assert "NetworkPolicies" in verdict.findings[0].then
     assert verdict.document.stages["start"] == "problem"
     assert verdict.document.stages["run"] == "not reached"
+
+
+def test_node_that_has_its_files_and_waits_for_others_says_so() -> None:
+    """Its startup probe waits for both, and only its event tells for which."""
+    world = World.submitted(2)
+    for pod in world.pods.values():
+        annotations = {names.AWAITS_UPLOAD: "true", names.AWAITS_NODES: "true"}
+        pod["metadata"]["annotations"] = annotations
+        pod["status"]["containerStatuses"][-1]["started"] = False
+
+    task = folded(world)
+    assert task.note.startswith("node-0: waits for files")
+    assert may_wait([task])
+    key = (task.namespace, task.nodes[0].pod)
+    said = "Startup probe failed: waiting for"
+    probe = read(kinds.EVENT, {"message": f"{said} node-1 (no address)"})
+    explained = explain(task, Surroundings(warnings={key: probe}))
+    assert explained.nodes[0].message == "node-1 (no address)"
+    probe = read(kinds.EVENT, {"message": f"{said} files"})
+    assert explain(task, Surroundings(warnings={key: probe})) == task
