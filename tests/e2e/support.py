@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +15,7 @@ import yaml
 
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.tasks import doctor, find
+from tests.cluster.faults import Faults
 from tests.e2e.command import PROGRAM, Command, submitted
 from tests.observe.test_doctor import SNAPSHOTS, dump
 from tests.polling import eventually
@@ -184,6 +187,32 @@ def crds_applied(kubectl: Command, *paths: Path) -> Iterator[None]:
     finally:
         if not before:
             kubectl("delete", *files, "--ignore-not-found", "--timeout=60s")
+
+
+def kill_api_server_during_submit(
+    kubectl: Command,
+    faults: Faults,
+    submit: subprocess.Popen[str],
+    task_id: str,
+    nodes: int,
+    seconds: float,
+) -> str:
+    """Kill the API server for a while as soon as there is a Job; return what submit prints.
+
+    Every Job is created once.
+    """
+
+    def jobs() -> list[str]:
+        return kubectl("get", "jobs", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
+
+    eventually(jobs)
+    faults.kill("kube-apiserver")
+    time.sleep(seconds)
+    faults.start("kube-apiserver")
+    out, err = submit.communicate(timeout=200)
+    assert submit.returncode == 0, out + err
+    assert len(set(jobs())) == len(jobs()) == nodes
+    return out
 
 
 def wait_for_controller(check: Callable[[], bool], seconds: float = 120) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.faults import Faults
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command
+from tests.e2e.support import kill_api_server_during_submit
 from tests.polling import eventually
 
 RANKS = 8
@@ -122,17 +123,6 @@ def test_submit_with_killed_api_server_sends_every_job_once(
     sky: Command, kubectl: Command, faults: Faults
 ) -> None:
     process = sky.start("submit", sky.write("t.yaml", MANY), "--id", "manyjob1", "--detach")
-    selector = ("-l", "task-id=manyjob1")
-
-    def jobs() -> list[str]:
-        return kubectl("get", "jobs", *selector, "-o", "name").stdout.split()
-
-    eventually(jobs)
-    faults.kill("kube-apiserver")
-    time.sleep(5)
-    faults.start("kube-apiserver")
-    out, err = process.communicate(timeout=200)
-    assert process.returncode == 0, out + err
-    assert len(set(jobs())) == len(jobs()) == 20
+    kill_api_server_during_submit(kubectl, faults, process, "manyjob1", nodes=20, seconds=5)
     waited = sky("wait", "manyjob1", "--timeout", "200s", timeout=220)
     assert waited.returncode == 0, waited.stderr

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.node_faults import NodeFaults
 from tests.e2e.command import Command
+from tests.e2e.support import kill_api_server_during_submit
 from tests.nodes.support import hosts, until_lines
-from tests.polling import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 
@@ -27,17 +27,7 @@ def test_submit_with_killed_api_server_creates_every_job_once(
     sky: Command, kubectl: Command, faults: NodeFaults
 ) -> None:
     process = sky.start("submit", sky.write("t.yaml", text(20, "echo done")), "--id", "killed01")
-
-    def jobs() -> list[str]:
-        return kubectl("get", "jobs", "-l", "task-id=killed01", "-o", "name").stdout.split()
-
-    eventually(jobs)
-    faults.kill("kube-apiserver")
-    time.sleep(10)
-    faults.start("kube-apiserver")
-    out, err = process.communicate(timeout=200)
-    assert process.returncode == 0, out + err
-    assert len(set(jobs())) == len(jobs()) == 20
+    out = kill_api_server_during_submit(kubectl, faults, process, "killed01", nodes=20, seconds=10)
     printed = [line for line in out.splitlines() if line.startswith("node-")]
     assert sorted(printed) == sorted(f"node-{rank} | done" for rank in range(20))
     assert set(hosts(sky, "killed01")) == {"n1", "n2", "n3"}
