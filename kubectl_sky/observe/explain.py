@@ -14,7 +14,7 @@ from kubectl_sky.observe import queues, reasons
 from kubectl_sky.observe.failure import last_error
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.queues import PendingWorkload
-from kubectl_sky.observe.reasons import UNSCHEDULABLE, WAITING_FOR_NODES
+from kubectl_sky.observe.reasons import RETRYING, UNSCHEDULABLE, WAITING_FOR_NODES
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import is_blocked
 from kubectl_sky.words.core_objects import Event, Node
@@ -94,9 +94,14 @@ def _explain_pods(task: TaskStatus, pods: Mapping[ObjectKey, Pod]) -> TaskStatus
 
     Reads one pod of each reason, and the end of the log from its termination message.
     """
-    nodes = {node.reason: node for node in reversed(task.nodes) if is_blocked(node)}
+    nodes = {
+        node.reason: node
+        for node in reversed(task.nodes)
+        if is_blocked(node) or node.reason == RETRYING
+    }
     failure = task.first_failure
-    if failure and failure.reason == "Error":  # others are said by the reason
+    has_log = failure is not None and failure.reason == "Error"
+    if failure:
         nodes[failure.reason] = failure
     found = {
         reason: (node, pods[task.namespace, node.pod])
@@ -111,12 +116,12 @@ def _explain_pods(task: TaskStatus, pods: Mapping[ObjectKey, Pod]) -> TaskStatus
     causes = dict(task.causes)
     notices = dict(task.notices)
     for reason, (node, pod) in found.items():
-        has_failed = node is failure
-        cause = rules.explain_end(task, node, pod) if has_failed else rules.explain_start(task, pod)
+        is_logged = has_log and node is failure
+        cause = rules.explain_end(task, node, pod) if is_logged else rules.explain_start(task, pod)
         if cause:
             causes[reason] = cause.headline
             notices[reason] = cause.notice
-        elif error := last_error(node.message.splitlines()) if has_failed else "":
+        elif error := last_error(node.message.splitlines()) if is_logged else "":
             causes[reason] = error
     return replace(task, causes=causes, notices=notices)
 

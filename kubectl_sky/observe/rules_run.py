@@ -135,12 +135,11 @@ def _gone(name: str, reason: str, message: str, what: str, then: str = "{advice}
 def _restart(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how the node runs again: not before its pod is gone, if that is being deleted."""
     pod = _pod(snapshot, signal)
-    recovers = any(item.spec.pod_failure_policy for item in snapshot.workloads)
-    if recovers and pod and is_stuck(pod):
+    if snapshot.recovers and pod and is_stuck(pod):
         command = f"`kubectl sky wait {snapshot.task_id} --continue`"
         advice = f"{command} removes it, so that another one starts; or {repair(_host(pod))}"
         return {"advice": advice}
-    more = "" if recovers else "; resources.job_recovery restarts such nodes"
+    more = "" if snapshot.recovers else "; resources.job_recovery restarts such nodes"
     return {"advice": f"submit the task again{more}"}
 
 
@@ -302,31 +301,6 @@ RUN: tuple[Rule, ...] = (
         "Evicted|EvictionByEvictionAPI|TerminationByKubelet",
         "",
         "evicted from its cluster node|: {message}",
-    ),
-    Rule(
-        "rejected-affinity",
-        Stage.START,
-        SignalSource.POD,
-        "the cluster node refused the pod before it ran: its labels or NUMA layout do not fit"
-        "|: {message}",
-        "submit the task again; ask a cluster admin if it happens again",
-        reason="NodeAffinity|TopologyAffinityError|NodeSelectorMismatching",
-    ),
-    Rule(
-        "rejected-devices",
-        Stage.START,
-        SignalSource.POD,
-        "the cluster node refused the pod before it ran: its devices do not work|: {message}",
-        "submit the task again with --exclude-node; ask a cluster admin to look at its devices",
-        reason="UnexpectedAdmissionError",
-    ),
-    Rule(
-        "rejected-full",
-        Stage.START,
-        SignalSource.POD,
-        "the cluster node refused the pod before it ran: it has no room|: {message}",
-        "submit the task again",
-        reason=r"OutOf\S+|UnexpectedPredicateFailureType|PodResizeInfeasible",
     ),
     _gone(
         "cluster-node-lost",

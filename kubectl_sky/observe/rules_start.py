@@ -397,6 +397,27 @@ def _starts(name: str, message: str, what: str, then: str) -> tuple[Rule, Rule]:
     return rule, replace(rule, source=SignalSource.WAITING, reason=f"{_START}|{_CONFIG}")
 
 
+def _refused(name: str, reason: str, why: str = "", start: str = "(?:Pod was rejected: )?") -> Rule:
+    return Rule(
+        name,
+        Stage.START,
+        SignalSource.POD,
+        f"cluster node {{host}} refused the pod{why}: {{text}}",
+        "submit the task again with --exclude-node {host}{more}",
+        reason,
+        rf"^{start}(?P<text>.*)",
+        detail=_host_and_retries,
+    )
+
+
+def _host_and_retries(
+    snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the cluster node, and what tries a refused pod again if the task does not have it."""
+    more = "" if snapshot.recovers else "; resources.job_recovery tries such pods again"
+    return {**_host(snapshot, signal, groups), "more": more}
+
+
 def _sandbox(name: str, message: str, what: str, then: str) -> Rule:
     return Rule(
         name,
@@ -574,6 +595,18 @@ START: tuple[Rule, ...] = (
         "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
         reason="NodeNotReady",
     ),
+    _refused(
+        "rejected-affinity",
+        "NodeAffinity|TopologyAffinityError|NodeSelectorMismatching",
+        ": its labels or NUMA layout do not fit",
+    ),
+    _refused("rejected-devices", "UnexpectedAdmissionError", ": its devices do not work"),
+    _refused(
+        "rejected-full",
+        r"OutOf\S+|UnexpectedPredicateFailureType|PodResizeInfeasible",
+        ": it has no room",
+    ),
+    _refused("rejected", ".*", start="Pod was rejected: "),
     Rule(
         "init-failed",
         Stage.START,

@@ -129,6 +129,11 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
     def status(self) -> TaskStatus | None:
         return self.task or next(iter(tasks(self.workloads, self.of(kinds.POD))), None)
 
+    @property
+    def recovers(self) -> bool:
+        """Whether nodes that the cluster takes away start again."""
+        return self.status is not None and self.status.recovers
+
     def of(self, kind: ReadKind[T]) -> tuple[T, ...]:
         return select(self.objects, kind)
 

@@ -26,6 +26,7 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.reasons import (
     JOB_NOT_FOUND,
+    RETRYING,
     TERMINATING,
     DetailedStatus,
 )
@@ -65,6 +66,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     member: PipelineMember | None = None  # its stage, if the file has several tasks
     uids: Mapping[str, str] = {}  # uids of its objects, by name
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
+    recovers: bool = False  # whether nodes that the cluster takes away start again
     interactive: bool = False  # whether its nodes stay up until it is stopped
     logs: str = ""  # PVC:PATH, the folder to which nodes also write their logs
     requested: Requested = Requested()  # what each of its nodes requests
@@ -379,6 +381,9 @@ class TaskStatus(Part, frozen=True, dict=True):
             return node.message
         if node.awaits_nodes:
             return f"waits to meet {node.message or 'the other nodes'}"
+        if node.reason == RETRYING:
+            cause = f": {text}" if (text := self.causes.get(RETRYING)) else ""
+            return f"{node.message}{cause}"
         silent = f": {node.message}" if node.reason == TERMINATING and node.message else ""
         return self.causes.get(node.reason) or f"{node.reason}{silent}"
 
@@ -433,6 +438,7 @@ def of(task: TaskObjects) -> TaskStatus:
         member=member_of(labels, annotations),
         uids={item.metadata.name: item.metadata.uid for item in items},
         missing=task.missing,
+        recovers=backend.recovers(items[0]),
         interactive=names.INTERACTIVE in annotations,
         logs=annotations.get(names.LOGS, ""),
         requested=requested(items[0]),

@@ -22,6 +22,7 @@ from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import Part
+from kubectl_sky.words.notice import Notice
 from kubectl_sky.workloads.workload import STOPPED
 
 _WORDLESS = (  # sources that quote the cluster, and no program
@@ -118,6 +119,8 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
     if snapshot.status:
         snapshot = replace(snapshot, task=explain(snapshot.status, seen))
     findings = tuple(diagnose(snapshot, RULES))
+    if not findings and task.state is State.FAILED:
+        findings = (_admit_unknown(task),)
     reached = _find_reached(task, snapshot, findings)
     problem_stages = {finding.stage for finding in findings}
     stages = []
@@ -129,6 +132,17 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
         else:
             stages.append((stage, StageResult.AHEAD))
     return Diagnosis(task, tuple(stages), findings, tuple(unread), snapshot.activity)
+
+
+def _admit_unknown(task: TaskStatus) -> Cause:
+    """Return how a task failed that no rule explains, and where to see more."""
+    node = task.first_failure
+    what = task.note or _SUMMARIES[State.FAILED]
+    then = f"see `kubectl get events -n {task.namespace}`"
+    stage = Stage.START if node and node.pod and not node.started_at else Stage.RUN
+    ranks = (node.index,) if node else ()
+    notice = Notice(node.end if node else what)
+    return Cause("not-explained", stage, what, then, ranks, headline=what, notice=notice, mere=True)
 
 
 def read_surroundings(snapshot: TaskSnapshot) -> Surroundings:

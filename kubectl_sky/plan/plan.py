@@ -115,6 +115,7 @@ class Plan(Struct, frozen=True):
     grace_seconds: int | None  # how long its nodes may take to stop
     ttl_seconds: int | None  # after which a finished Job is deleted; None keeps it
     restarts: int  # of a failed node
+    start_retries: int  # of a pod that fails before its program runs
     # Disruptions by the cluster, such as evictions, and `exit_codes` are not counted.
     recovers: bool
     exit_codes: tuple[int, ...]
@@ -199,6 +200,11 @@ class Plan(Struct, frozen=True):
     def queueing(self) -> Mapping[str, str]:
         """The Kueue labels for the queue and its priority class."""
         return self.pod_options.queueing
+
+    @property
+    def backoff_limit(self) -> int:
+        """How often the Job of a node may create another pod after a failure that counts."""
+        return self.restarts or self.start_retries
 
     @property
     def auxiliary(self) -> bool:

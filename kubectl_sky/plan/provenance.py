@@ -153,6 +153,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         max_seconds=trace(plan.max_seconds, origins.field("max_duration")),
         ttl_seconds=trace(plan.ttl_seconds, origins.resource("autostop")),
         restarts=trace(plan.restarts, origins.resource("job_recovery", default=_DEFAULT)),
+        start_retries=trace(plan.start_retries, origins.resource("job_recovery", default=_DEFAULT)),
         scripts=trace_values(
             plan.scripts, {f"{item}.sh": origins.field(item) for item in ("setup", "run")}
         ),

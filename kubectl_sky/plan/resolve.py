@@ -35,6 +35,7 @@ from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 
 _HOLD = ("config", "kubectl_sky", "hold_on_failure")
+_START_RETRIES = 3  # with the pauses of Kubernetes, they take a bit more than a minute
 _RAY = ("ray.sh", "ray_start_cluster.sh", "ray_stop_cluster.sh")  # SkyPilot's ~/sky_templates/ray
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
 
@@ -84,6 +85,7 @@ def resolve(
         grace_seconds=runtime.grace_seconds(task),
         ttl_seconds=resources.ttl_seconds,
         restarts=recovery.restarts,
+        start_retries=_START_RETRIES if resources.recovery and not recovery.restarts else 0,
         recovers=resources.recovery is not None,
         exit_codes=recovery.exit_codes,
         shared_memory=_needs_shared_memory(placement, scripts, volumes),

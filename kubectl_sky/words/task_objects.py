@@ -15,6 +15,8 @@ from kubectl_sky.words.pod_objects import Container, PodTemplate, TemplateSpec
 class ExitCodes(Fields, frozen=True, kw_only=True):
     """Exit codes of a rule."""
 
+    container_name: str | None = None
+    operator: str = ""
     values: tuple[int, ...] = ()
 
 

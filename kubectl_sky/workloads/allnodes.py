@@ -53,6 +53,9 @@ class AllNodes(Workload):
         """Return the spec of the Indexed Job of the nodes, as far as the object describes it."""
         return item.spec
 
+    def recovers(self, item: TaskObject) -> bool:
+        return self.job_spec(item).pod_failure_policy is not None
+
     def job(self, manifest: Manifest) -> Manifest:
         """Return the Indexed Job in a manifest."""
         return manifest

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -80,16 +81,32 @@ def will_retry(item: TaskObject, pods: Sequence[Pod], limit: int, known: int = 0
     policy = item.spec.pod_failure_policy
     rules = (policy and policy.rules) or ()
     failed = [status for status in statuses if status.phase == "Failed"]
-    counted = sum(not any(_ignores(rule, status) for rule in rules) for status in failed)
+    actions = [_find_action(rules, status) for status in failed]
+    if actions[-1] in ("FailJob", "FailIndex"):
+        return False
+    counted = sum(action != "Ignore" for action in actions)
     return max(counted, known) <= limit
 
 
-def _ignores(rule: FailureRule, status: PodStatus) -> bool:
-    """Return whether a podFailurePolicy rule ignores the failure of a pod."""
-    if rule.action != "Ignore":
-        return False
+def _find_action(rules: Sequence[FailureRule], status: PodStatus) -> str:
+    """Return what the first rule of a podFailurePolicy that matches does; empty without one."""
+    return next((rule.action for rule in rules if _matches(rule, status)), "")
+
+
+def _matches(rule: FailureRule, status: PodStatus) -> bool:
+    """Return whether a podFailurePolicy rule is about the failure of a pod."""
     true_types = {entry.type for entry in status.conditions if entry.status == "True"}
     if any(pattern.type in true_types for pattern in rule.on_pod_conditions or ()):
         return True
-    codes = rule.on_exit_codes.values if rule.on_exit_codes else ()
-    return any(entry.state.exit_code in codes for entry in status.container_statuses)
+    if rule.on_exit_codes is None:
+        return False
+    name = rule.on_exit_codes.container_name
+    codes = rule.on_exit_codes.values
+    is_in = rule.on_exit_codes.operator == "In"
+    ends = chain(status.container_statuses, status.init_container_statuses)
+    return any(
+        entry.state.exit_code
+        and name in (None, entry.name)
+        and (entry.state.exit_code in codes) == is_in
+        for entry in ends
+    )

@@ -127,6 +127,10 @@ class Workload(ABC):
         final = condition(item, *FINAL)
         return (final and final.last_transition_time) or ""
 
+    def recovers(self, item: TaskObject) -> bool:
+        """Return whether nodes that the cluster takes away start again."""
+        return item.spec.pod_failure_policy is not None
+
     def attempts(self, item: TaskObject) -> int:
         """Return how many pods an object created for its node; 0 if unknown."""
         return 0

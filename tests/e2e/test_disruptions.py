@@ -97,6 +97,28 @@ def test_node_that_starts_too_late_to_meet_the_others_fails(
     assert "an array" in sky("doctor", "pair0000").stdout
 
 
+REFUSED = """
+name: refused
+resources: {image_id: busybox:1.36, job_recovery: failover}
+config:
+  kubernetes:
+    pod_config:
+      spec: {securityContext: {sysctls: [{name: kernel.msgmax, value: "65536"}]}}
+run: echo never
+"""
+
+
+@ON_REAL
+def test_pod_that_its_cluster_node_refuses_is_tried_again(sky: Command) -> None:
+    """The kubelet of the tests allows no such kernel parameter; the scheduler does not know it."""
+    submit(sky, REFUSED, "refused0")
+    eventually(lambda: "SysctlForbidden; restart 1 follows" in sky("list").stdout)
+    eventually(lambda: sky.json("status", "refused0")["metadata"]["restarts"] == 1, seconds=60)
+    doctor = sky("doctor", "refused0").stdout
+    assert "refused the pod: forbidden sysctl" in " ".join(doctor.split())
+    assert "--exclude-node" in doctor
+
+
 def test_nodes_without_addresses_name_each_other(sky: Command) -> None:
     config = "{kubernetes: {pod_config: {spec: {dnsPolicy: Default}}}}"
     task = f"name: lost\nnum_nodes: 2\nconfig: {config}\nrun: echo never\n"

@@ -204,6 +204,14 @@ PODS = {
     ),
     "OutOfcpu": Text("rejected-full", "Node didn't have enough resource: cpu", "room"),
     "NodeAffinity": Text("rejected-affinity", "Predicate NodeAffinity failed", "labels"),
+    "SysctlForbidden": Text(
+        "rejected",
+        'Pod was rejected: forbidden sysctl: "kernel.msgmax" not allowlisted',
+        "msgmax",
+    ),
+    "AppArmor": Text(
+        "rejected", "Pod was rejected: Cannot enforce AppArmor: profile not loaded", "AppArmor"
+    ),
     "TopologyAffinityError": Text(
         "rejected-affinity", "Resources cannot be allocated with Topology locality", "NUMA"
     ),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_sky.observe import status
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.signals import ALL_PODS, TaskSnapshot
 from kubectl_sky.observe.verdict import Diagnosis, judge
 from kubectl_sky.words import kinds
@@ -67,6 +68,8 @@ def check(seen: TaskSnapshot) -> None:
             assert deep.cause
             assert deep.cause.rule == shallow.cause.rule
 
+    for verdict in verdicts:
+        assert verdict.findings or verdict.task.state is not State.FAILED
     first = verdicts[-1].task.first_failure
     cause = verdicts[-1].cause
     if first and first.reason == LATE:

@@ -196,6 +196,9 @@ def test_node_uses_newest_pod() -> None:
     assert fold([make_job()], [new, old]).nodes[0].state is State.RUNNING
 
 
+UNSTARTED = 3  # retries of pods that never run: a program that fails is not started again
+
+
 def again(
     limit: int, *pods: dict[str, Any], end: str = "", **counts: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -203,7 +206,9 @@ def again(
     job = make_job(end=end)
     codes = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [33]}}
     lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
-    job["spec"] = {"backoffLimit": limit, "podFailurePolicy": {"rules": [lost, codes]}}
+    programs = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [128]}}
+    rules = [lost, codes, programs] if limit == UNSTARTED else [lost, codes]
+    job["spec"] = {"backoffLimit": limit, "podFailurePolicy": {"rules": rules}}
     job["status"] |= counts
     for at, pod in enumerate(pods):
         pod["metadata"] |= {"name": f"pod-{at}", "creationTimestamp": f"2026-01-01T00:0{at}:00Z"}
@@ -238,6 +243,19 @@ AGAIN: list[tuple[Any, State, int, str]] = [
     ),
     (again(1, *(make_pod(0, "Failed", terminated(code)) for code in (1, 2))), State.RUNNING, 1, ""),
     (again(1, make_pod(0, "Failed", terminated(1)), make_pod(state=RUNNING)), State.RUNNING, 1, ""),
+    (
+        again(UNSTARTED, make_pod(0, "Failed", reason="OutOfcpu")),
+        State.PENDING,
+        0,
+        "OutOfcpu; restart 1 follows",
+    ),
+    (
+        again(UNSTARTED, make_pod(0, "Failed", terminated(128, "StartError"))),
+        State.PENDING,
+        0,
+        "StartError (exit code 128); restart 1 follows",
+    ),
+    (again(UNSTARTED, make_pod(0, "Failed", terminated(3))), State.RUNNING, 0, ""),
     (again(1, make_pod(0, "Failed", terminated(1)), end="Failed", failed=2), State.FAILED, 1, ""),
     (again(3, end="Complete", failed=2, succeeded=1), State.COMPLETED, 2, ""),
 ]

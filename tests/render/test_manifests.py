@@ -180,7 +180,9 @@ def test_render_recovery_becomes_backoff_limit_and_failure_policy() -> None:
     assert {lost["action"], codes["action"]} == {"Ignore"}
     bare = Task(resources=Resources(recovery=Recovery()), run="true")
     (job,) = manifests.render(make_plan(bare)).workload
-    assert len(job.object["spec"]["podFailurePolicy"]["rules"]) == 1
+    assert job.object["spec"]["backoffLimit"] == 3, "of pods that never run"
+    _, programs = job.object["spec"]["podFailurePolicy"]["rules"]
+    assert programs == {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [128]}}
 
 
 def test_render_kubernetes_config_becomes_metadata_and_pod_fields() -> None:
