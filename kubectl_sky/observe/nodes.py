@@ -506,9 +506,7 @@ def _start_step(pod: Pod) -> str:
         if not state.terminated and not state.running:
             image = init.image or image
             break
-    has_sandbox = condition(pod, "PodReadyToStartContainers")  # since Kubernetes 1.29
-    verb = "pulling" if has_sandbox else "starting"
-    return f"{verb} {image}" if image else verb
+    return f"preparing {image}" if image else "starting"
 
 
 _TELLING = (DetailedStatus.RETRYING, DetailedStatus.UNKNOWN)  # of a task, by any of its nodes

@@ -19,7 +19,7 @@ from kubectl_sky.observe.logs import Origin
 from kubectl_sky.tasks.ui import WaitingLine
 from tests.polling import eventually
 
-PULLING = "train: pulling python:3.13-slim on gpu-7"
+PULLING = "train: preparing python:3.13-slim on gpu-7"
 
 
 class Screen(io.TextIOWrapper):
@@ -66,7 +66,7 @@ def make_screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
         (120, 300.0, f"{PULLING} · 0:42 of 5:00"),
         (120, None, f"{PULLING} · 0:42"),
         (60, 300.0, f"{PULLING} · 0:42 of 5:00"),
-        (40, 300.0, "train: pulling python:3… · 0:42 of 5:00"),
+        (40, 300.0, "train: preparing python… · 0:42 of 5:00"),
         (120, 7200.0, f"{PULLING} · 0:42 of 2:00:00"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import notes, stage
-from tests.builders import Json, condition, make_job, make_pod, terminated
+from tests.builders import Json, make_job, make_pod, terminated
 from tests.reading import read_job, read_jobs, read_pod, read_pods
 
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
@@ -36,25 +36,22 @@ def make_starting(rank: int = 0, *conditions: Json, **status: object) -> Json:
 def test_stage_follows_start_of_pod() -> None:
     unbound = make_pod(phase="Pending")
     unbound["spec"] = {}
-    sandbox = condition("PodReadyToStartContainers")
     init: Json = {"name": "fetch", "image": "rclone:1", "state": {"running": {}}}
 
     stages = [
         make_waiting(),
         make_waiting(unbound),
         make_waiting(make_starting()),
-        make_waiting(make_starting(0, sandbox)),
-        make_waiting(make_starting(0, sandbox, initContainerStatuses=[init])),
-        make_waiting(make_starting(0, sandbox, initContainerStatuses=[init | {"state": CREATING}])),
+        make_waiting(make_starting(initContainerStatuses=[init])),
+        make_waiting(make_starting(initContainerStatuses=[init | {"state": CREATING}])),
         make_waiting(make_pod(state={"running": {}})),
     ]
     assert list(map(text, stages)) == [
         "train: waiting for a pod",
         "train: waiting for a cluster node",
-        "train: starting python:3.13-slim on worker-1",
-        "train: pulling python:3.13-slim on worker-1",
+        "train: preparing python:3.13-slim on worker-1",
         "train: running init container fetch on worker-1",
-        "train: pulling rclone:1 on worker-1",
+        "train: preparing rclone:1 on worker-1",
         "",
     ]
     assert all(current is None or current.normal for current in map(stage, stages))
@@ -82,7 +79,7 @@ def test_stage_of_several_nodes_names_those_furthest_behind() -> None:
     )
     ready = [make_pod(0, state={"running": {}}), make_starting(1), make_starting(2)]
     assert text(make_waiting(*ready, nodes=3)) == (
-        "train: 1 of 3 nodes have started; node-1, node-2: starting python:3.13-slim on worker-1"
+        "train: 1 of 3 nodes have started; node-1, node-2: preparing python:3.13-slim on worker-1"
     )
 
 
