@@ -1,6 +1,7 @@
 # Prints where the programs of a container are. Each process begins with "@process COMMAND" and "@source NAME"; then come frames,
 # the innermost first: those of Python's main thread by py-spy; none if the program's file registers faulthandler for a signal,
-# which then writes to the log; else its state and kernel stack. "@unread" lines say what could not be read.
+# which then writes to the log; else its state and kernel stack. "@used" has what tells whether it goes on, "@unread" what could
+# not be read.
 # "kubectl sky stacks" runs it as the container's user.
 PATH="$PATH:$HOME/.local/bin:/opt/conda/bin"
 
@@ -47,6 +48,9 @@ for folder in /proc/[0-9]*; do
   count=$((count + 1))
   [ "$count" -le 64 ] || { echo "@unread more than 64 processes"; break; }
   echo "@process $command"
+  shift 11 # up to the ticks of the processor; rchar and wchar are the bytes that it has read and written
+  moved=$(sed -n 's/^[rw]char: //p' "$folder/io" 2> /dev/null | tr '\n' ' ')
+  echo "@used $1 $2 $moved"
   if grep -q python "$folder/maps" 2> /dev/null || [ "${command#*python}" != "$command" ]; then
     by_py_spy "$pid" || by_faulthandler "$pid" || by_proc "$pid"
   else

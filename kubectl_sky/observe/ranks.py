@@ -1,18 +1,27 @@
-"""Compare the nodes of a running task: which of them have stopped printing."""
+"""Describe what each node of a running task does, and how long it is usually silent."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from statistics import median
 from typing import Annotated
 
+from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.failure import NOTE_PREFIX
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Note, Part, always
 
-LINES = 2  # of the end of each log: they tell the time between two lines
-_LEAST_SECONDS = 10.0  # of silence, while other nodes print
-_INTERVALS = 10  # of the nodes, after which one counts as silent
-_ALL_SILENT = timedelta(minutes=10)  # after which it is reported that no node prints
+LINES = 200  # of the end of each log, from which the rhythm is learnt
+_RECENT = 20  # of these, whose longest pause counts
+_LEAST_SECONDS = 10.0  # of silence, before a node counts as silent
+_LONGEST_PAUSES = 2.0  # of the recent lines, which a silence must last
+_EARLIER_PAUSES = 1.5  # of those further back, such as of evaluations
+_START = 3  # pauses at the beginning, in which programs load and compile
+_TWO_STEPS = 2  # nodes that wait for each other are at most one apart; ranks and losses differ more
+_MAX_LINE = 200  # characters of the last line
+_NUMBER = re.compile(r"\d+")
+_NOT_ITS_OWN = re.compile(rf'{NOTE_PREFIX}|(Current thread|Thread) 0x|  File "[^"]*", line \d+ in ')
 
 
 class RankActivity(Part, frozen=True):
@@ -21,52 +30,70 @@ class RankActivity(Part, frozen=True):
     rank: int
     restarts: int = always(0)
     last_output: Annotated[str, Note("when it printed its last line; never, if not set")] = ""
-    interval: Annotated[float | None, Note("seconds between its last two lines")] = None
+    last_line: Annotated[str, Note("what it printed last")] = ""
+    interval: Annotated[float | None, Note("usual seconds between two of its lines")] = None
+    limit: Annotated[float | None, Note("seconds of silence that are unusual for it")] = None
     cpus: Annotated[float | None, Note("that it uses, by the metrics API")] = None
     gpu_percent: Annotated[float | None, Note("mean utilization of its GPUs")] = None
+    place: Annotated[str, Note("where its program is, if it is silent")] = ""
+    moves: Annotated[bool | None, Note("whether the program goes on there")] = None
+    is_behind: Annotated[bool, Note("whether others have printed a later step")] = False
 
     @property
     def usage(self) -> str:
         cpus = "" if self.cpus is None else f"; it uses {self.cpus:.3g} CPUs"
         return cpus + ("" if self.gpu_percent is None else f"; its GPUs: {self.gpu_percent:.0f}%")
 
+    def silence(self, now: datetime) -> timedelta | None:
+        """Return since when it has printed nothing; None if it has never printed."""
+        last = age.parse(self.last_output)
+        return now - last if last else None
 
-def last_output(lines: Sequence[str]) -> tuple[str, float | None]:
-    """Return when the last of some lines with timestamps was printed, and the seconds before it.
 
-    Lines of entry.sh do not count.
+def read_rhythm(rank: int, restarts: int, lines: Sequence[str]) -> RankActivity:
+    """Return what the last lines of a log, with timestamps, tell of a node.
+
+    Lines of entry.sh and dumps of `stacks` do not count. A silence is unusual if it is twice as
+    long as the longest pause between the last 20 lines, and half as long again as those before.
     """
     pairs = [line.partition(" ") for line in lines]
-    times = [age.parse(time) for time, _, text in pairs if not text.startswith(NOTE_PREFIX)]
-    known = [time for time in times if time]
+    known = [
+        (at, text)
+        for time, _, text in pairs
+        if not _NOT_ITS_OWN.match(text) and (at := age.parse(time))
+    ]
     if not known:
-        return "", None
-    seconds = (known[-1] - known[0]).total_seconds() if known[1:] else None
-    return age.timestamp(known[-1]), seconds
+        return RankActivity(rank, restarts)
+
+    last, text = known[-1]
+    pauses = [(after - before).total_seconds() for (before, _), (after, _) in pairwise(known)]
+    activity = RankActivity(
+        rank, restarts, age.timestamp(last), " ".join(plain(text).split())[:_MAX_LINE]
+    )
+    if not pauses:
+        return activity
+
+    settled = pauses[_START:] or pauses
+    recent = settled[1 - _RECENT :]
+    limit = max(_LEAST_SECONDS, _LONGEST_PAUSES * max(recent), _EARLIER_PAUSES * max(settled))
+    return RankActivity(
+        rank, restarts, activity.last_output, activity.last_line, median(recent), limit
+    )
 
 
-def describe_silence(ranks: Sequence[RankActivity], now: datetime) -> str:
-    """Return which nodes have printed nothing while others do, or all of them for 10 minutes.
+def find_behind(lines: Mapping[int, str]) -> set[int]:
+    """Return the ranks whose last line is of an earlier step than that of the others.
 
-    Empty if there are none. Nodes that never print are not compared, and neither is a minority
-    that prints: in many programs only rank 0 does.
+    The lines must be equal but for their numbers, of which one is lower in a minority: the step.
     """
-    silences = {it.rank: now - last for it in ranks if (last := age.parse(it.last_output))}
-    intervals = [it.interval for it in ranks if it.interval is not None]
-    if silences and min(silences.values()) >= _ALL_SILENT:
-        return f"no rank has printed anything for {age.duration(min(silences.values()))}"
-
-    usual = median(intervals) if intervals else 0.0
-    limit = timedelta(seconds=max(_LEAST_SECONDS, _INTERVALS * usual))
-    silent = [it for it in ranks if silences.get(it.rank, timedelta(0)) >= limit]
-    others = len(silences) - len(silent)
-    if not silent or len(silent) > others:
-        return ""
-
-    names = ", ".join(str(it.rank) for it in silent)
-    subject = f"ranks {names} have" if silent[1:] else f"rank {names} has"
-    since = age.duration(min(silences[it.rank] for it in silent))
-    every = "second" if usual < 1.5 else age.duration(timedelta(seconds=usual))
-    rest = f"the other {others} print" if others > 1 else "the other prints"
-    usage = "" if silent[1:] else silent[0].usage
-    return f"{subject} printed nothing for {since}; {rest} every {every}{usage}"
+    printed = {rank: line for rank, line in lines.items() if line}
+    if len({_NUMBER.sub("#", line) for line in printed.values()}) != 1:
+        return set()
+    rows = [[int(text) for text in _NUMBER.findall(line)] for line in printed.values()]
+    behind = set[int]()
+    for column in zip(*rows, strict=True):
+        late = {rank for rank, number in zip(printed, column, strict=True) if number < max(column)}
+        is_step = len(set(column)) == _TWO_STEPS
+        if is_step and len(late) * 2 < len(printed):
+            behind |= late
+    return behind

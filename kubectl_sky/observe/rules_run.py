@@ -386,9 +386,8 @@ RUN: tuple[Rule, ...] = (
         "rank-silent",
         Stage.RUN,
         SignalSource.RANKS,
-        "{silence}||{others}",
+        "{message}||{about}",
         "see where they are: `kubectl sky stacks {id}`",
-        message=r"(?P<silence>[^;]*)(?P<others>.*)",
     ),
     _node(
         "held",

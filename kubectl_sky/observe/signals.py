@@ -13,9 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe import queues, reasons
+from kubectl_sky.observe.hangs import find_hang
 from kubectl_sky.observe.nodes import NodeStatus, State, container, init_statuses, is_ended_by_us
 from kubectl_sky.observe.ownership import Missing
-from kubectl_sky.observe.ranks import RankActivity, describe_silence
+from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.reasons import (
     DELETING,
     HELD,
@@ -215,9 +216,9 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
 
     for rank, lines in snapshot.logs.items():
         yield (rank,), Signal(SignalSource.LOG, "", "\n".join(lines))
-    if snapshot.now and snapshot.activity:
-        silence = describe_silence(snapshot.activity, snapshot.now)
-        yield from [((), Signal(SignalSource.RANKS, "", silence))] if silence else ()
+    hang = find_hang(snapshot.activity, snapshot.now) if snapshot.now else None
+    if hang:
+        yield hang.ranks, Signal(SignalSource.RANKS, "", hang.text, about=hang.more)
 
     if snapshot.status:
         yield from _deletion_signals(snapshot.status)

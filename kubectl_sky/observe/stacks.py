@@ -17,6 +17,10 @@ _MAX_LINE = 500  # characters of a line of a log
 _MAX_SHOWN = 8  # stacks in the summary
 _DUMP = re.compile(r'^Current thread 0x.*\n((?:  File "[^"\n]*", line \d+ in .*(?:\n|$))*)', re.M)
 _FRAME = re.compile(r'"(?:[^"\n]*/)?([^"/\n]*)", line (\d+) in (.*)')
+_USED = re.compile(r"^@used ((?:\d{1,20} ?){2,4})$", re.M)
+_MAX_PLACES = 2  # of a rank, that are named
+_MOVED_BYTES = 1 << 16  # between two dumps: more than signals of life
+_MOVED_TICKS = 30  # hundredths of a second
 FAULTHANDLER = "faulthandler"
 PROC = "proc"
 
@@ -28,6 +32,20 @@ class Stack(Struct, frozen=True, rename={"ranks": "nodes"}):
     source: Annotated[str, Note("`py-spy`, `faulthandler` or `proc`")]
     frames: Annotated[tuple[str, ...], Note("the innermost first")] = ()
     ranks: Annotated[tuple[int, ...], Note("ranks")] = ()
+
+
+class Dump(Struct, frozen=True):
+    """What the processes of a node do at one moment."""
+
+    stacks: tuple[Stack, ...]
+    unread: tuple[str, ...] = ()
+    ticks: int = 0  # hundredths of a second of a processor, which they have used
+    bytes: int = 0  # that they have read and written
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The innermost frames of different processes."""
+        return tuple(sorted({_place(stack) for stack in self.stacks}))
 
 
 class Stacks(Document, frozen=True, kw_only=True):
@@ -52,8 +70,8 @@ def _place(stack: Stack) -> str:
     return f"{stack.command}: {frame}" if stack.source == PROC else frame
 
 
-def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
-    """Return the stacks in the output of stacks.sh, and what could not be read.
+def read(text: str, log: str = "") -> Dump:
+    """Return what the output of stacks.sh tells.
 
     The log has the frames of faulthandler, in the order of its signals. Both are untrusted text.
     """
@@ -73,22 +91,52 @@ def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
             calls = _FRAME.findall(next(dumps, ""))
             frames = [_clean(f"{name} ({file}:{line})") for file, line, name in calls]
         stacks.append(replace(stack, frames=tuple(frames[:_MAX_FRAMES])))
-    return stacks, unread
+    used = [list(map(int, numbers.split())) for numbers in _USED.findall(text)]
+    ticks = sum(sum(numbers[:2]) for numbers in used)
+    return Dump(tuple(stacks), tuple(unread), ticks, sum(sum(numbers[2:]) for numbers in used))
 
 
-def fold(task_id: str, dumps: Mapping[int, tuple[Sequence[Stack], Sequence[str]]]) -> Stacks:
+def fold(task_id: str, dumps: Mapping[int, Dump]) -> Stacks:
     """Return equal stacks once, with their ranks."""
     ranks = defaultdict[Stack, set[int]](set)
     unread = defaultdict[str, set[int]](set)
-    for rank, (stacks, missing) in dumps.items():
-        for stack in stacks:
+    for rank, dump in dumps.items():
+        for stack in dump.stacks:
             ranks[stack].add(rank)
-        for what in missing:
+        for what in dump.unread:
             unread[what].add(rank)
     folded = [replace(stack, ranks=tuple(sorted(members))) for stack, members in ranks.items()]
     folded.sort(key=lambda stack: (-len(stack.ranks), stack.ranks))
     not_read = {what: sorted(members) for what, members in unread.items()}
     return Stacks(task_id=task_id, stacks=folded, unread=not_read)
+
+
+def name_places(dumps: Mapping[int, Dump]) -> dict[int, str]:
+    """Return where the program of each rank is: the frame by which the ranks differ, if they do.
+
+    Programs of several processes are compared as a whole.
+    """
+    everywhere = set[str]()
+    if dumps:
+        everywhere = set.intersection(*(set(dump.places) for dump in dumps.values()))
+
+    def name(dump: Dump) -> str:
+        own = [place for place in dump.places if place not in everywhere]
+        return ", ".join((own or list(dump.places))[:_MAX_PLACES])
+
+    return {rank: name(dump) for rank, dump in dumps.items()}
+
+
+def has_moved(before: Dump, after: Dump) -> bool:
+    """Return whether programs have gone on between two dumps.
+
+    Where Python's frames are known, those tell it; a program that waits may use a processor.
+    """
+    if after.bytes - before.bytes >= _MOVED_BYTES:
+        return True
+    if any(stack.source != PROC for stack in after.stacks):
+        return set(after.stacks) != set(before.stacks)
+    return after.ticks - before.ticks >= _MOVED_TICKS
 
 
 def _title(command: str) -> str:

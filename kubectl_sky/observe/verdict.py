@@ -29,7 +29,6 @@ _WORDLESS = (  # sources that quote the cluster, and no program
     SignalSource.WORKLOAD,
     SignalSource.WORKLOAD_EVENT,
     SignalSource.SCHEDULER,
-    SignalSource.RANKS,
     SignalSource.CLAIM,
     SignalSource.BARRIER,
     SignalSource.QUEUE,
@@ -88,7 +87,9 @@ class Diagnosis(Part, frozen=True):
             it if it.source in _WORDLESS else replace(it, what=it.notice, headline=it.notice)
             for it in self.findings
         )
-        return replace(self, task=record.of(self.task).status, findings=tuple(told))
+        ranks = tuple(replace(it, last_line="", place="") for it in self.ranks)
+        task = record.of(self.task).status
+        return replace(self, task=task, findings=tuple(told), ranks=ranks)
 
     @property
     def document(self) -> DiagnosisDocument:

@@ -48,7 +48,10 @@ def diagnose(session: Session, task: TaskStatus, mask: Mask | None = None) -> Di
     state, unread = snapshot(session, task, mask)
     current = state.task or (masks.of_task(task, mask) if mask else task)
     lost = _why_lost(session, current)
-    state = replace(state, now=session.now(), activity=ranks.read(session, current), lost=lost)
+    activity = ranks.read(session, current)
+    if mask:
+        activity = tuple(replace(it, last_line=mask(it.last_line)) for it in activity)
+    state = replace(state, now=session.now(), activity=activity, lost=lost)
     diagnosis = judge(current, state, unread)
     if diagnosis.task.state is not State.FAILED:
         return diagnosis

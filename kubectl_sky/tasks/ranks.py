@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from threading import Event
+from time import sleep
 
 from msgspec.structs import replace
 
@@ -12,14 +13,19 @@ from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError
-from kubectl_sky.observe import ranks
+from kubectl_sky.observe import stacks
+from kubectl_sky.observe.hangs import find_hang, list_silent
 from kubectl_sky.observe.nodes import NodeStatus, State
-from kubectl_sky.observe.ranks import RankActivity
+from kubectl_sky.observe.ranks import LINES, RankActivity, find_behind, read_rhythm
+from kubectl_sky.observe.stacks import Dump
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.resources import amount_of
 from kubectl_sky.words import age, kinds, names
 
 _MAX_LISTED = 16  # tasks of a list whose silence is looked for: the newest
+_MAX_LOOKED_AT = 4  # of these, whose programs are looked for
+_SETTLED = timedelta(seconds=30)  # since the start of a node, whose log is read for a list then
+_BETWEEN_LOOKS = 3.0  # seconds between two looks at a program
 _SMI = (
     "PATH=$PATH:/usr/local/nvidia/bin;"
     " exec nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits"
@@ -30,7 +36,8 @@ _SMI_SECONDS = 15.0
 def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
     """Return what each node of a running task of several nodes does; empty for other tasks.
 
-    One log request for each node, one for all CPUs, and nvidia-smi if the nodes request GPUs.
+    One log request for each node, one for all CPUs, and nvidia-smi if the nodes request GPUs. If
+    nodes are silent for unusually long, it also looks twice where the programs of all are.
     """
     nodes = _running(task)
     if not nodes:
@@ -40,7 +47,7 @@ def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
     cpus = _cpus(session, task.namespace, {names.TASK_ID: task.id})
 
     def read_node(node: NodeStatus, stop: Event) -> RankActivity:
-        activity = replace(_last_output(session, task, node), cpus=cpus.get(node.pod))
+        activity = replace(_read_log(session, task, node), cpus=cpus.get(node.pod))
         if not task.requested.resources.gpus:
             return activity
         with suppress(SkyError):
@@ -51,7 +58,36 @@ def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
         return activity
 
     answers = in_nodes(nodes, read_node).values()
-    return tuple(answer for answer in answers if isinstance(answer, RankActivity))
+    activities = tuple(answer for answer in answers if isinstance(answer, RankActivity))
+    if not list_silent(activities, session.now()):
+        return activities
+    return _find_places(session, task, nodes, activities)
+
+
+def _find_places(
+    session: Session,
+    task: TaskStatus,
+    nodes: Sequence[NodeStatus],
+    activities: Sequence[RankActivity],
+) -> tuple[RankActivity, ...]:
+    """Return the nodes with where their programs are, and whether they go on, by two looks."""
+    from kubectl_sky.tasks.stacks import read_dumps  # noqa: PLC0415 -- only of silent nodes
+
+    first = read_dumps(session, task.namespace, nodes)
+    sleep(_BETWEEN_LOOKS)
+    second = read_dumps(session, task.namespace, nodes)
+    places = stacks.name_places({rank: it for rank, it in second.items() if isinstance(it, Dump)})
+    behind = find_behind({it.rank: it.last_line for it in activities})
+
+    def look(it: RankActivity) -> RankActivity:
+        before = first.get(it.rank)
+        after = second.get(it.rank)
+        if not isinstance(before, Dump) or not isinstance(after, Dump):
+            return replace(it, is_behind=it.rank in behind)
+        moves = stacks.has_moved(before, after)
+        return replace(it, place=places[it.rank], moves=moves, is_behind=it.rank in behind)
+
+    return tuple(map(look, activities))
 
 
 def explain_silent(
@@ -60,32 +96,38 @@ def explain_silent(
     tasks: Sequence[TaskStatus],
     read_limit: Callable[[], timedelta],
 ) -> list[TaskStatus]:
-    """Return listed tasks; those of several running nodes with a silence that exceeds a limit.
+    """Return listed tasks; those of several running nodes with which of them hang.
 
     The limit is read if there is such a task; 0 means that none is looked at. Reads the last lines
     of one log for each, and not for more than 16 tasks: of the node that uses the least CPU by one
-    request for all, and of the first node without a metrics API.
+    request for all, and of the first node without a metrics API. Where that node is silent for
+    unusually long, or longer than the limit, all nodes are looked at, of up to 4 tasks.
     """
     now = session.now()
     running = {id(task): nodes for task in tasks if (nodes := _running(task))}
     limit = read_limit() if running else timedelta(0)
 
-    def is_due(task: TaskStatus) -> bool:
+    def has_settled(task: TaskStatus) -> bool:
         starts = [age.parse(node.started_at) for node in running.get(id(task), ())]
-        return bool(starts) and all(start and now - start >= limit for start in starts)
+        return bool(starts) and all(start and now - start >= _SETTLED for start in starts)
 
-    due = list(filter(is_due, tasks))[:_MAX_LISTED] if limit else []
+    due = list(filter(has_settled, tasks))[:_MAX_LISTED] if limit else []
     cpus = _cpus(session, namespace, {names.TASK: "true"}) if due else {}
 
-    def explain(task: TaskStatus) -> str:
+    def is_silent(task: TaskStatus) -> bool:
         idlest = min(running[id(task)], key=lambda node: cpus.get(node.pod, 0.0))
-        last = age.parse(_last_output(session, task, idlest).last_output)
-        if last is None or now - last < limit:
-            return ""
-        since = age.duration(now - last)
-        return f"rank {idlest.index} has printed nothing for {since}: kubectl sky doctor {task.id}"
+        activity = _read_log(session, task, idlest)
+        silence = activity.silence(now)
+        return bool(list_silent([activity], now)) or (silence is not None and silence >= limit)
 
-    texts = dict(zip(map(id, due), parallel.map_parallel(explain, due), strict=True))
+    flags = parallel.map_parallel(is_silent, due)
+    silent = [task for task, flag in zip(due, flags, strict=True) if flag][:_MAX_LOOKED_AT]
+
+    def explain(task: TaskStatus) -> str:
+        hang = find_hang(read(session, task), session.now())
+        return f"{hang.text}: kubectl sky doctor {task.id}" if hang else ""
+
+    texts = dict(zip(map(id, silent), parallel.map_parallel(explain, silent), strict=True))
     return [replace(task, silence=texts.get(id(task), "")) for task in tasks]
 
 
@@ -96,15 +138,14 @@ def _running(task: TaskStatus) -> list[NodeStatus]:
     return nodes if is_whole else []
 
 
-def _last_output(session: Session, task: TaskStatus, node: NodeStatus) -> RankActivity:
+def _read_log(session: Session, task: TaskStatus, node: NodeStatus) -> RankActivity:
     try:
         lines = CoreManager(session).last_lines(
-            task.namespace, node.pod, names.CONTAINER, ranks.LINES, timestamps="true"
+            task.namespace, node.pod, names.CONTAINER, LINES, timestamps="true"
         )
     except ClusterError:  # deleted meanwhile, or its cluster node does not answer
         lines = []
-    last, interval = ranks.last_output([line.decode(errors="replace") for line in lines])
-    return RankActivity(node.index, node.restarts, last, interval)
+    return read_rhythm(node.index, node.restarts, [it.decode(errors="replace") for it in lines])
 
 
 def _cpus(session: Session, namespace: str | None, labels: dict[str, str]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """`stacks`: where the programs of a task's nodes are, by one dump per node."""
 
+from collections.abc import Sequence
 from threading import Event
 from time import sleep
 
@@ -27,25 +28,33 @@ def dump(session: Session, task: TaskStatus) -> stacks.Stacks:
         what = f"no node of task {task.id} is running"
         raise UserError(what, f"see `kubectl sky status {task.id}`")
 
-    def read(node: NodeStatus, stop: Event) -> tuple[list[stacks.Stack], list[str]]:
-        text = read_script(session, (task.namespace, node.pod), script, _SECONDS, stop)
-        if f"@source {stacks.FAULTHANDLER}" not in text:
-            return stacks.read(text)
-        sleep(_LOG_DELAY)
-        lines = CoreManager(session).last_lines(
-            task.namespace, node.pod, names.CONTAINER, _LOG_LINES, sinceSeconds="5"
-        )
-        return stacks.read(text, b"\n".join(lines).decode(errors="replace"))
-
-    script = assets.read("runtime", "stacks.sh")
-    answers = in_nodes(nodes, read)
+    answers = read_dumps(session, task.namespace, nodes)
     failures = [answer for answer in answers.values() if isinstance(answer, SkyError)]
     if len(failures) == len(nodes):
         raise failures[0]
     return stacks.fold(
         task.id,
         {
-            rank: ([], [answer.what]) if isinstance(answer, SkyError) else answer
+            rank: stacks.Dump((), (answer.what,)) if isinstance(answer, SkyError) else answer
             for rank, answer in answers.items()
         },
     )
+
+
+def read_dumps(
+    session: Session, namespace: str, nodes: Sequence[NodeStatus]
+) -> dict[int, stacks.Dump | SkyError]:
+    """Return what the processes of each node do, or why that is not known, by rank."""
+
+    def read(node: NodeStatus, stop: Event) -> stacks.Dump:
+        text = read_script(session, (namespace, node.pod), script, _SECONDS, stop)
+        if f"@source {stacks.FAULTHANDLER}" not in text:
+            return stacks.read(text)
+        sleep(_LOG_DELAY)
+        lines = CoreManager(session).last_lines(
+            namespace, node.pod, names.CONTAINER, _LOG_LINES, sinceSeconds="5"
+        )
+        return stacks.read(text, b"\n".join(lines).decode(errors="replace"))
+
+    script = assets.read("runtime", "stacks.sh")
+    return in_nodes(nodes, read)

@@ -300,7 +300,7 @@ def _silent_rank(said: Said) -> TaskSnapshot:
     noon = "2026-01-01T12:00:00Z"
     one = "2026-01-01T13:00:00Z"
     times = (one, noon, one)
-    activity = tuple(RankActivity(rank, 0, time, 1) for rank, time in enumerate(times))
+    activity = tuple(RankActivity(rank, 0, time, "step", 1, 10) for rank, time in enumerate(times))
     return TaskSnapshot(ID, "default", {}, now=age.parse(one), activity=activity)
 
 

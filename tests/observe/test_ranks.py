@@ -1,52 +1,67 @@
-"""Nodes of a running task, compared."""
+"""The rhythm of a node, from the last lines of its log."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubectl_sky.observe.ranks import RankActivity, describe_silence, last_output
-from kubectl_sky.words import age
+from kubectl_sky.observe.ranks import find_behind, read_rhythm
 
-NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
-def rank(
-    index: int, seconds: float | None, interval: float = 1.0, cpus: float | None = None
-) -> RankActivity:
-    if seconds is None:
-        return RankActivity(index, 0, "", None, cpus)
-    at = age.timestamp(NOW - timedelta(seconds=seconds))
-    return RankActivity(index, 0, at, interval, cpus)
+def lines_at(seconds: Iterable[float], text: str = "step") -> list[str]:
+    times = (START + timedelta(seconds=second) for second in seconds)
+    return [f"{time.isoformat()} {text}" for time in times]
+
+
+def limit(*seconds: float) -> float | None:
+    return read_rhythm(0, 0, lines_at(seconds)).limit
+
+
+def test_rhythm_is_that_of_many_lines() -> None:
+    assert limit() is None
+    assert limit(5) is None
+    assert limit(*range(50)) == 10, "at least"
+    bursts = [at for epoch in range(0, 600, 30) for at in (epoch, epoch + 0.1)]
+    assert limit(*bursts) == pytest.approx(59.8)
+    assert limit(*range(0, 800, 40)) == 80
+
+
+def test_rhythm_does_not_know_the_start_but_every_later_pause() -> None:
+    started = [0, 300, *range(301, 330)]
+    assert limit(*started) == 10
+    evaluated = [*range(60), *range(120, 180)]
+    assert limit(*evaluated) == 61 * 1.5
+
+
+def test_lines_of_the_entry_script_and_of_dumps_do_not_count() -> None:
+    own = lines_at([0, 2])
+    others = ("kubectl-sky: run begins", "Current thread 0x1 (most recent call first):")
+    frame = '  File "/app/train.py", line 3 in wait'
+    rest = [line for text in (*others, frame) for line in lines_at([60], text)]
+    activity = read_rhythm(3, 1, [*own, *rest, "no time"])
+    assert (activity.last_output, activity.last_line) == ("2026-01-01T12:00:02Z", "step")
+    assert (activity.rank, activity.restarts, activity.interval) == (3, 1, 2.0)
+
+
+def test_last_line_is_bounded_and_clean() -> None:
+    activity = read_rhythm(0, 0, lines_at([0], "\x1b[2J" + "x" * 9999))
+    assert activity.last_line == "x" * 200
 
 
 @pytest.mark.parametrize(
-    ("ranks", "expected"),
+    ("lines", "behind"),
     [
-        ([rank(0, 1), rank(1, 720), *(rank(n, 1) for n in range(2, 64))],
-         "rank 1 has printed nothing for 12m; the other 63 print every second"),
-        ([rank(0, 20, 30), rank(1, 20, 30), rank(2, 400, 30), rank(3, 900, 30)],
-         "ranks 2, 3 have printed nothing for 6m40s; the other 2 print every 30s"),
-        ([rank(0, 1, 1, 3.9), rank(1, 60, 1, 0.0)],
-         "rank 1 has printed nothing for 60s; the other prints every second"
-         "; it uses 0 CPUs"),
-        ([rank(0, 900), rank(1, 700)], "no rank has printed anything for 11m"),
-        ([rank(0, 100), rank(1, 100)], ""),  # a checkpoint may take as long
-        ([rank(0, 1), rank(1, 5)], ""),
-        ([rank(0, 1), rank(1, None), rank(2, None)], ""),  # only rank 0 ever prints
-        ([rank(0, 1), rank(1, 300), rank(2, 300)], ""),  # the others printed at the start only
-        ([], ""),
+        (["step 8", "step 7", "step 8"], {1}),
+        (["rank 0 step 8 loss 0.5", "rank 1 step 7 loss 0.4", "rank 2 step 8 loss 0.3"], {1}),
+        (["step 8", "step 8", "step 8"], set()),
+        (["step 8", "step 7"], set()),
+        (["rank 0", "rank 1", "rank 2"], set()),
+        (["step 8", "", "step 7", "step 8"], {2}),
+        (["step 8", "saved", "step 8"], set()),
+        ([], set()),
     ],
-)  # fmt: skip
-def test_silence_of_ranks_is_compared(ranks: list[RankActivity], expected: str) -> None:
-    assert describe_silence(ranks, NOW) == expected
-
-
-def test_last_output_ignores_lines_of_the_entry_script() -> None:
-    lines = ["2026-01-01T11:00:00.5Z step", "2026-01-01T11:00:02.25Z step"]
-    assert last_output(lines) == ("2026-01-01T11:00:02Z", 1.75)
-    assert last_output([lines[0], "2026-01-01T11:00:03Z kubectl-sky: run begins"]) == (
-        "2026-01-01T11:00:00Z",
-        None,
-    )
-    assert last_output(["no time"]) == ("", None)
-    assert last_output([]) == ("", None)
+)
+def test_rank_of_an_earlier_step_is_behind(lines: list[str], behind: set[int]) -> None:
+    assert find_behind(dict(enumerate(lines))) == behind

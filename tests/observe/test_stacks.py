@@ -21,7 +21,10 @@ Current thread 0x00007f02 (most recent call first):
 """
 
 
-def py_spy(frame: str) -> tuple[list[stacks.Stack], list[str]]:
+GONE = stacks.Dump((), ("pod x is not running",))
+
+
+def py_spy(frame: str) -> stacks.Dump:
     return stacks.read(PY_SPY.format(frame=frame))
 
 
@@ -38,17 +41,18 @@ def test_stacks_equal_ones_are_folded_with_their_ranks() -> None:
 
 
 def test_stacks_of_faulthandler_come_from_the_log() -> None:
-    (stack,), unread = stacks.read(SIGNAL, f"step 1\n{FAULT}step 2\n")
+    dump = stacks.read(SIGNAL, f"step 1\n{FAULT}step 2\n")
+    (stack,) = dump.stacks
     assert stack.frames == ("__next__ (loader.py:31)", "<module> (train.py:11)")
-    assert unread == ["py-spy: not found"]
-    (last, _), _ = stacks.read(SIGNAL * 2, FAULT.rstrip())
+    assert dump.unread == ("py-spy: not found",)
+    last, _ = stacks.read(SIGNAL * 2, FAULT.rstrip()).stacks
     assert last.frames[1:] == ("<module> (train.py:11)",)
-    (missing,), _ = stacks.read(SIGNAL)
+    (missing,) = stacks.read(SIGNAL).stacks
     assert missing.frames == ()
 
 
 def test_stacks_of_other_programs_are_what_the_kernel_says() -> None:
-    result = stacks.fold("a1b2c3d4", {0: stacks.read(PROC), 1: ([], ["pod x is not running"])})
+    result = stacks.fold("a1b2c3d4", {0: stacks.read(PROC), 1: GONE})
     assert result.summary == "rank 0: sleep 600: sleeping in hrtimer_nanosleep"
     assert result.unread == {
         "/proc/PID/stack: it needs root": [0],
@@ -58,11 +62,37 @@ def test_stacks_of_other_programs_are_what_the_kernel_says() -> None:
 
 def test_stacks_hostile_output_is_bounded_and_clean() -> None:
     frame = "\x1b]0;title\x07f\x1b[2J (" + "x" * 9999 + ".py:1)\n"
-    (stack,), _ = py_spy(frame + "g (a.py:1)\n" * 500)
+    (stack,) = py_spy(frame + "g (a.py:1)\n" * 500).stacks
     assert len(stack.frames) == 100
     assert all(len(frame) <= 200 and frame.isprintable() for frame in stack.frames)
     for text in ("", "\n", "@process \n@source", "garbage \xff" * 99, "@process x\n@source \n"):
         stacks.fold("a1b2c3d4", {0: stacks.read(text, text)})
     quotes = 'Current thread 0x1:\n  File "' + '/"' * 400_000 + '", line 1 in f\n'
-    (stack,), _ = stacks.read(SIGNAL, quotes * 2)  # quickly
+    (stack,) = stacks.read(SIGNAL, quotes * 2).stacks  # quickly
     assert stack.frames == ()
+
+
+def test_places_are_the_frames_by_which_ranks_differ() -> None:
+    launcher = PY_SPY.format(frame="poll (launch.py:7)")
+    dumps = {
+        rank: stacks.read(launcher + PY_SPY.format(frame="all_reduce (a.py:1)"))
+        for rank in range(3)
+    }
+    assert set(stacks.name_places(dumps).values()) == {"all_reduce (a.py:1), poll (launch.py:7)"}
+    dumps[1] = stacks.read(launcher + PY_SPY.format(frame="load (a.py:9)"))
+    places = stacks.name_places(dumps)
+    assert places == {0: "all_reduce (a.py:1)", 1: "load (a.py:9)", 2: "all_reduce (a.py:1)"}
+    assert stacks.name_places({}) == {}
+
+
+def used(text: str, ticks: int, size: int) -> stacks.Dump:
+    return stacks.read(f"{text}@used {ticks} 0 {size} 0 \n")
+
+
+def test_program_has_moved_if_its_frames_or_what_it_uses_differ() -> None:
+    waits = PY_SPY.format(frame="wait (a.py:1)")
+    assert not stacks.has_moved(used(waits, 0, 0), used(waits, 300, 100)), "it waits by polling"
+    assert stacks.has_moved(used(waits, 0, 0), used(waits, 0, 1 << 20)), "it writes a checkpoint"
+    assert stacks.has_moved(used(waits, 0, 0), used(PY_SPY.format(frame="f (a.py:2)"), 0, 0))
+    assert stacks.has_moved(used(PROC, 0, 0), used(PROC, 100, 0))
+    assert not stacks.has_moved(used(PROC, 0, 0), used(PROC, 1, 100))
