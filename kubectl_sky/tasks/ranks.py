@@ -24,7 +24,7 @@ from kubectl_sky.words import age, kinds, names
 
 _MAX_LISTED = 16  # tasks of a list whose silence is looked for: the newest
 _MAX_LOOKED_AT = 4  # of these, whose programs are looked for
-_SETTLED = timedelta(seconds=30)  # since the start of a node, whose log is read for a list then
+_SETTLED = timedelta(seconds=10)  # since the start of a node, whose log is read for a list then
 _BETWEEN_LOOKS = 3.0  # seconds between two looks at a program
 _SMI = (
     "PATH=$PATH:/usr/local/nvidia/bin;"

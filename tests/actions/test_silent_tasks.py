@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_sky.tasks import ranks, stacks
 from kubectl_sky.words import kinds
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
@@ -17,6 +18,8 @@ METRICS = kinds.POD_METRICS
 def pods(api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Three nodes that run since long, and printed last at their start; rank 1 uses no CPU."""
     monkeypatch.setattr(fake_cluster, "_now", lambda: "2026-01-01T00:00:00Z")
+    monkeypatch.setattr(ranks, "_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(stacks, "read_dumps", lambda *_: {})  # the fake runs no programs
     api.kinds |= {METRICS}
     send("name: train\nnum_nodes: 3\nrun: x\n")
     pods = [api.start(f"train-{ID}-node-{rank}") for rank in range(3)]
@@ -34,15 +37,15 @@ def logs(api: FakeCluster) -> list[str]:
     return [request for request in api.requests if request.startswith("get pods/log ")]
 
 
-def test_list_reports_silence_of_least_busy_node_by_one_log(
+def test_list_compares_the_nodes_of_a_task_whose_least_busy_one_is_silent(
     run: Run, api: FakeCluster, pods: list[str]
 ) -> None:
     code, out, err = run("list")
     assert code == 0, err
-    assert "rank 1 has printed nothing for " in out
+    assert "no rank has printed anything for " in out
     assert f"kubectl sky doctor {ID}" in out
-    assert len(logs(api)) == 1, api.requests
     assert pods[1] in logs(api)[0]
+    assert len(logs(api)) == 1 + len(pods), "all are compared where the first is silent"
 
 
 def test_list_reads_no_logs_if_setting_is_zero(
