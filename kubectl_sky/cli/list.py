@@ -153,7 +153,7 @@ def _note_none(session: "Session", cluster: options.ClusterFlags, deleted: bool)
 def _silent_after() -> timedelta:
     from kubectl_sky.actions.config import preferences
 
-    return timedelta(seconds=preferences().silent_after)
+    return preferences().silence_limit
 
 
 def _list_request(

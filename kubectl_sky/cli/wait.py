@@ -1,7 +1,6 @@
 """`kubectl sky wait`."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -122,6 +121,7 @@ def command(
     or if a task that should fail has completed.
     """
     from kubectl_sky.actions import notify
+    from kubectl_sky.actions.config import preferences
     from kubectl_sky.tasks.pipeline import wait_for_all
     from kubectl_sky.tasks.watch import Until, Wait
 
@@ -137,8 +137,9 @@ def command(
     if leads and until is not Until.FINISHED:
         raise UserError(f"--continue cannot be combined with --for={state}", "remove one of them")
     seconds = timeout.total_seconds() if timeout is not None else None
-    lost_after = _read_lost_after() if leads else None
-    wait = Wait(seconds, until, leads, lost_after)
+    settings = preferences()
+    lost_after = settings.lost_after if leads else None
+    wait = Wait(seconds, until, leads, lost_after, settings.silence_limit)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     targets = _targets(session, scope, references, state)
@@ -186,12 +187,6 @@ def _notify(url: str | None, document: "Notification") -> None:
     problem = notify.send(url, document) if url else ""
     if problem:
         output.warning(problem)
-
-
-def _read_lost_after() -> timedelta | None:
-    from kubectl_sky.actions.config import preferences
-
-    return preferences().lost_after
 
 
 def _print(session: "Session", finished: "Sequence[Target]", form: str | None, state: str) -> None:

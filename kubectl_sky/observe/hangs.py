@@ -75,6 +75,19 @@ def find_hang(ranks: Sequence[RankActivity], now: datetime) -> Hang | None:
     return None
 
 
+def describe_look(ranks: Sequence[RankActivity], now: datetime | None) -> str:
+    """Return what was seen of nodes of which none hangs; empty if none was looked at."""
+    if not ranks or now is None:
+        return ""
+    if not any(it.last_output for it in ranks):
+        return f"its {len(ranks)} ranks print nothing"
+    if not list_silent(ranks, now):
+        return f"its {len(ranks)} ranks print as usual"
+    if any(it.moves for it in ranks):
+        return f"its {len(ranks)} ranks are silent, and go on computing"
+    return f"its {len(ranks)} ranks are silent; what they do is not known"
+
+
 def _describe_minority(
     silent: Sequence[RankActivity], printing: Sequence[RankActivity], now: datetime
 ) -> Hang:

@@ -15,6 +15,7 @@ from kubectl_sky.observe.explain import (
 )
 from kubectl_sky.observe.findings import BEING_DELETED, Cause, Stage, diagnose
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
+from kubectl_sky.observe.hangs import describe_look
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.rules import RULES
@@ -52,6 +53,7 @@ class Diagnosis(Part, frozen=True):
     findings: tuple[Cause, ...]  # in stage order
     unread: tuple[str, ...]  # kinds that the user may not read: their problems are not detected
     ranks: tuple[RankActivity, ...] = ()  # nodes of a running task, if several
+    looked: str = ""  # what was seen of these, if none hangs
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""
@@ -73,7 +75,10 @@ class Diagnosis(Part, frozen=True):
     @property
     def summary(self) -> str:
         cause = self.cause
-        return cause.headline if cause else self.task.note or _SUMMARIES[self.task.state]
+        if cause or self.task.note:
+            return cause.headline if cause else self.task.note
+        looked = f": {self.looked}" if self.looked else ""
+        return f"{_SUMMARIES[self.task.state]}{looked}"
 
     @property
     def headline(self) -> str:
@@ -107,8 +112,8 @@ class Diagnosis(Part, frozen=True):
 
 _SUMMARIES = {
     State.PENDING: "no cause found; it may still be starting",
-    State.RUNNING: "no problem found",
-    State.COMPLETED: "no problem found",
+    State.RUNNING: "no problem seen",
+    State.COMPLETED: "no problem seen",
     State.FAILED: "no cause found",
 }
 
@@ -132,7 +137,9 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
             stages.append((stage, StageResult.PASSED))
         else:
             stages.append((stage, StageResult.AHEAD))
-    return Diagnosis(task, tuple(stages), findings, tuple(unread), snapshot.activity)
+    ranks = snapshot.activity
+    looked = describe_look(ranks, snapshot.now)
+    return Diagnosis(task, tuple(stages), findings, tuple(unread), ranks, looked)
 
 
 def _admit_unknown(task: TaskStatus) -> Cause:

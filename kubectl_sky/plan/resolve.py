@@ -61,6 +61,8 @@ def resolve(
     scripts = _scripts(task, file_transfer)
 
     recovery = resources.recovery or Recovery()
+    tries_starts_again = resources.recovery is not None and not recovery.restarts
+    start_retries = _START_RETRIES if tries_starts_again else 0
     service = name if task.num_nodes > 1 else None
 
     return Plan(
@@ -85,7 +87,7 @@ def resolve(
         grace_seconds=runtime.grace_seconds(task),
         ttl_seconds=resources.ttl_seconds,
         restarts=recovery.restarts,
-        start_retries=_START_RETRIES if resources.recovery and not recovery.restarts else 0,
+        start_retries=start_retries,
         recovers=resources.recovery is not None,
         exit_codes=recovery.exit_codes,
         shared_memory=_needs_shared_memory(placement, scripts, volumes),

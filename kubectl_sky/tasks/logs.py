@@ -30,6 +30,7 @@ from kubectl_sky.tasks import find, stop
 from kubectl_sky.tasks.lost_pods import LostPodsReplacer
 from kubectl_sky.tasks.pending import StartReporter
 from kubectl_sky.tasks.pipeline import Leadership
+from kubectl_sky.tasks.ranks import HangReporter
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import SharedWatches, watch_task
 from kubectl_sky.words import names
@@ -58,6 +59,7 @@ class LogRequest(Struct, frozen=True):
     shown: dict[str, str] = {}  # the last line that was written of each pod
     leads: bool = False
     node_lost_after: timedelta | None = None  # after which pods of a cluster node are replaced
+    silent_after: timedelta = timedelta(0)  # after which it is noted that no node prints; 0: never
 
     def wants(self, node: NodeStatus) -> bool:
         return not self.ranks or node.index in self.ranks
@@ -320,6 +322,7 @@ class TaskFollower:
             replace_lost_pods = LostPodsReplacer(
                 patient, leads, self.note, self.request.node_lost_after
             )
+            report_hang = HangReporter(patient, self.note, self.request.silent_after)
             for snapshot in watch_task(self.session, self.latest, self.stop, self.shared):
                 if snapshot:
                     self.latest = current = snapshot.task
@@ -334,6 +337,7 @@ class TaskFollower:
                 if self.request.leads:
                     replace_lost_pods(current)
                 self._note_kept_pods(current)
+                report_hang(current)
                 if snapshot:
                     yield list(self._wait_for_start())
                     is_current = True

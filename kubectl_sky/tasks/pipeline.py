@@ -43,6 +43,7 @@ from kubectl_sky.tasks.lost_pods import (
     replace_lost_pods,
 )
 from kubectl_sky.tasks.pending import WaitReporter
+from kubectl_sky.tasks.ranks import HangReporter
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Until, Wait
 from kubectl_sky.words import age, names
@@ -172,8 +173,11 @@ def _wait_for_task(
     stop_kept_pods = stop.KeptPodsStopper(patient, leads, ui.note)
     replace_lost_pods = LostPodsReplacer(patient, leads, ui.note, wait.node_lost_after)
 
+    report_hang = HangReporter(patient, ui.note, wait.silent_after)
+
     def update(current: TaskStatus) -> None:
         reporter.update(current)
+        report_hang(current)
         if wait.leads:
             stop_kept_pods(current)
             replace_lost_pods(current)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from threading import Event
-from time import sleep
+from time import monotonic, sleep
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from kubectl_sky.words import age, kinds, names
 
 _MAX_LISTED = 16  # tasks of a list whose silence is looked for: the newest
 _MAX_LOOKED_AT = 4  # of these, whose programs are looked for
+_LOOK_SECONDS = 30.0  # between two looks of a client that waits
 _SETTLED = timedelta(seconds=10)  # since the start of a node, whose log is read for a list then
 _BETWEEN_LOOKS = 3.0  # seconds between two looks at a program
 _SMI = (
@@ -129,6 +130,30 @@ def explain_silent(
 
     texts = dict(zip(map(id, silent), parallel.map_parallel(explain, silent), strict=True))
     return [replace(task, silence=texts.get(id(task), "")) for task in tasks]
+
+
+class HangReporter:
+    """Note once which node of a task hangs, while a client waits for the task.
+
+    A `limit` of 0 looks at none.
+    """
+
+    def __init__(self, session: Session, note: Callable[[str], None], limit: timedelta) -> None:
+        self._session = session
+        self._note = note
+        self._limit = limit
+        self._next_look = monotonic() + _LOOK_SECONDS
+        self._is_silent = False
+
+    def __call__(self, task: TaskStatus) -> None:
+        """Look for it; called often, it does so every half a minute."""
+        if not self._limit or monotonic() < self._next_look or not _running(task):
+            return
+        (task,) = explain_silent(self._session, task.namespace, [task], lambda: self._limit)
+        if task.silence and not self._is_silent:
+            self._note(f"{task.name}: {task.silence}")
+        self._is_silent = bool(task.silence)
+        self._next_look = monotonic() + _LOOK_SECONDS
 
 
 def _running(task: TaskStatus) -> list[NodeStatus]:

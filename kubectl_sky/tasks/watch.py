@@ -327,13 +327,15 @@ class Wait(Struct, frozen=True):
     """What to wait for, and for how many seconds. Setting `stop` gives up soon.
 
     A client that `leads` continues pipelines, stops the remaining nodes of a failed task, and
-    replaces pods of cluster nodes that are lost for `node_lost_after`; None leaves them.
+    replaces pods of cluster nodes that are lost for `node_lost_after`; None leaves them. Which node
+    hangs is noted, at the latest when none has printed for `silent_after`; 0 looks at none.
     """
 
     timeout: float | None = None
     until: Until = Until.FINISHED
     leads: bool = False
     node_lost_after: timedelta | None = None
+    silent_after: timedelta = timedelta(0)
     stop: Event = field(default_factory=Event)
     since: float = field(default_factory=monotonic)
 

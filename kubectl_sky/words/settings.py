@@ -70,6 +70,11 @@ class Settings(Struct, frozen=True):
     gang: str | bool = "auto"  # False is how YAML reads `off`
 
     @property
+    def silence_limit(self) -> timedelta:
+        """How long a node may print nothing until it is told at the latest; 0 is for ever."""
+        return timedelta(seconds=self.silent_after)
+
+    @property
     def lost_after(self) -> timedelta | None:
         """How long a cluster node may not respond until its pods are replaced; None is for ever."""
         return timedelta(seconds=self.node_lost_after) if self.node_lost_after else None

@@ -1,10 +1,11 @@
 """`list` and `doctor`: tasks of several nodes that print nothing, in memory."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from kubectl_sky.tasks import ranks, stacks
+from kubectl_sky.tasks import find, ranks, stacks
 from kubectl_sky.words import kinds
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
@@ -74,3 +75,20 @@ def test_doctor_reads_every_log_and_the_use_of_cpus(
     assert (code, out) == (0, "2.0 0.001 2.0\n"), err
     assert len(logs(api)) == 3
     assert "no rank has printed anything for " in run("doctor", ID)[1]
+
+
+def test_client_that_waits_notes_once_which_node_hangs(
+    api: FakeCluster, pods: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranks, "_LOOK_SECONDS", 0.0)
+    session = api.session()
+    (task,) = find.list_tasks(session, find.Scope("default", None))
+    notes: list[str] = []
+    report = ranks.HangReporter(session, notes.append, timedelta(minutes=10))
+    report(task)
+    report(task)
+    assert len(notes) == 1
+    assert notes[0].startswith("train: no rank has printed anything for ")
+
+    ranks.HangReporter(session, notes.append, timedelta(0))(task)
+    assert len(notes) == 1, "the setting is 0"

@@ -71,7 +71,7 @@ def test_doctor_of_completed_and_failed_tasks(run: Run, api: FakeCluster, send: 
     for node in nodes:
         api.start(node)
         api.finish(node)
-    assert "no problem found" in run("doctor", ID)[1]
+    assert "no problem seen" in run("doctor", ID)[1]
     for node, exit_code in zip(nodes, (3, 3, 4), strict=True):
         api.finish(node, exit_code)
     for command in ("doctor", "why"):

@@ -186,7 +186,7 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
     expect(page.get_by_role("heading", name="ring", exact=True)).to_be_visible()
     expect(page.locator(".heading .badge")).to_have_text("completed")
     expect(page.locator(".segment.completed")).to_have_attribute("style", "width: 100%;")
-    expect(page.get_by_text("no problem found")).to_be_visible()
+    expect(page.get_by_text("no problem seen")).to_be_visible()
     expect(page.get_by_role("group", name="Table of events")).to_contain_text("Started")
 
     page.get_by_role("link", name="node-1").click()

@@ -69,7 +69,7 @@ def test_commands_find_multikueue_task_on_worker(sky: Command, kubectl: Command)
     pod = kubectl("--context", WORKER, *pods).stdout.strip().removeprefix("pod/")
     assert pod and pod in sky("status", "far").stdout
     assert sky("exec", "far", "--", "echo", "hello").stdout == "hello\n"
-    assert "no problem found" in sky("doctor", "far").stdout
+    assert "no problem seen" in sky("doctor", "far").stdout
     assert sky("stop", "far").returncode == 0
     eventually(lambda: kubectl("--context", WORKER, *pods).stdout == "")
 

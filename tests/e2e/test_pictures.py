@@ -61,7 +61,7 @@ def test_pages_with_work_are_accessible_and_fit_the_width(
     page.get_by_label("Select all tasks shown").check()
     look("tasks", page.get_by_role("button", name="Stop and delete"))
     open_page(page, f"/tasks/{train}?namespace={NAMESPACE}")
-    look("task", page.get_by_text("no problem found"))
+    look("task", page.get_by_text("no problem seen"))
     open_page(page, "/services")
     look("services", page.get_by_role("article", name="web"))
     page.get_by_role("link", name="Update web").click()

@@ -115,7 +115,7 @@ def first_task(page: Page, cluster: Cluster) -> None:
     expect(page.locator(".heading .badge")).to_have_text("completed")
     step("completed")
     expect(page.get_by_text("sky-alice-example-com").first).to_be_visible()
-    expect(page.get_by_text("no problem found")).to_be_visible()
+    expect(page.get_by_text("no problem seen")).to_be_visible()
     picture(page, "task")
     page.get_by_role("link", name="node-1").click()
     expect(page.get_by_role("log")).to_contain_text("hello from rank 1 of 2")
