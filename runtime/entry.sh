@@ -34,12 +34,7 @@ stop() {
 }
 trap stop TERM INT
 
-# Runs event_callback, on rank 0.
-report() { # STATUS
-  [ -f "$dir/event_callback.sh" ] && [ "$NODE_RANK" -eq 0 ] || return 0
-  [ -z "$stopping" ] || set CANCELLED
-  JOB_STATUS=$1 "$shell" "$dir/event_callback.sh" || say "event_callback of $1 failed with exit code $?"
-}
+report() { :; } # STATUS: callback.sh runs event_callback
 
 # Chooses the shell for the user's scripts. They are written for bash; setup may install it.
 choose_shell() {
@@ -110,6 +105,7 @@ export SKYPILOT_NUM_JOBS="${SKYPILOT_NUM_JOBS-1}" SKYPILOT_JOB_RANK=0 PYTHONUNBU
 [ "$NUM_NODES" -eq 1 ] || . "$dir/nodes.sh"
 [ -z "${KUBECTL_SKY_HOLD-}" ] || . "$dir/hold.sh"
 [ -z "$mpi" ] || . "$dir/mpi.sh"
+[ ! -f "$dir/callback.sh" ] || . "$dir/callback.sh"
 if [ -z "${KUBECTL_SKY_MET-}" ]; then # barrier.py runs this script again
   rm -f "$KUBECTL_SKY_FILES/started" # of an earlier container of the pod
   choose_home

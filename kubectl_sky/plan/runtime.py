@@ -123,6 +123,7 @@ def hook_scripts(task: "Task") -> Mapping[str, str]:
         scripts["hooks.sh"] = assets.read("runtime", "hooks.sh") + "".join(calls)
     if task.event_callback:
         name = f"export TASK_NAME={shlex.quote(task.name or '')}\n"
+        scripts["callback.sh"] = assets.read("runtime", "callback.sh")
         text = assets.read("runtime", "event_callback.sh")
         scripts["event_callback.sh"] = f"{text}{name}{task.event_callback}"
     return scripts

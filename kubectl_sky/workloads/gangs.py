@@ -20,6 +20,7 @@ _HINT = (
     " or --backend volcano"
 )
 _STANDARD = "topology.kubernetes.io/"  # a prefix of label keys
+# Of Kubernetes 1.36, which starts the pods of an Indexed Job together unless they have a PodGroup.
 _ALPHA = kinds.GANG_VERSIONS[-1]
 
 
@@ -36,12 +37,12 @@ def arrange(
     """
     if len(plan.nodes) == 1:
         ignored = ("topology: ignored: the task has one node",) if task.topology else ()
-        return plan, ignored
+        is_array = backend.independent_nodes and backend.kind == kinds.JOB
+        return (_let_start_alone(plan, facts) if is_array else plan), ignored
     gangs = _supported(plan, backend, facts)
     off = mode(task, settings) in OFF
     plan, notes = _keep_together(plan, backend, task.topology, facts, gangs)
     single = len(backend.pods(plan)) == 1
-    # Kubernetes 1.36 starts the pods of an Indexed Job together unless they have another PodGroup.
     is_gang_by_itself = single and gangs.api_version.endswith(_ALPHA)
     if gangs.api_version and (not off or plan.gang or is_gang_by_itself):
         group = plan.gang or Gang(gangs.api_version)
@@ -52,6 +53,14 @@ def arrange(
             _FIELD, f'nothing starts all nodes of backend "{backend.name}" together', _HINT
         )
     return plan, notes
+
+
+def _let_start_alone(plan: Plan, facts: Facts) -> Plan:
+    """Return the plan of an array, whose tasks are independent: never a gang."""
+    version = facts.gangs.api_version if facts.gangs else ""
+    if not version.endswith(_ALPHA) or plan.pod_options.has_own_group:
+        return plan
+    return replace(plan, gang=Gang(version))
 
 
 def _supported(plan: Plan, backend: Workload, facts: Facts) -> Gangs:

@@ -131,7 +131,7 @@ def test_runtime_contains_only_scripts_that_task_runs(name: str) -> None:
 def test_runtime_cases_contain_every_script() -> None:
     existing = {path.name for path in assets.folder("runtime").iterdir()}
     others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"} | RAY
-    others |= {"hooks.sh", "event_callback.sh"}  # of the task
+    others |= {"hooks.sh", "callback.sh", "event_callback.sh"}  # of the task
     others.add("stacks.sh")  # run by exec
     assert existing == {name for _, text in SCRIPTS.values() for name in text.split()} | others
 
@@ -447,3 +447,23 @@ def test_sudo_of_image_is_used(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "KUBECTL_SKY_FILES": str(tmp_path / "room")}
     done = run_shell(["/bin/sh", str(part)], environ)
     assert (done.stdout, (tmp_path / "room").exists()) == ("image\n", False)
+
+
+@pytest.mark.parametrize(
+    ("callback", "said"),
+    [
+        ("echo told $JOB_STATUS", "told FAILED\n"),
+        ("exit 4", "kubectl-sky: event_callback of FAILED failed with exit code 4\n"),
+        ("sleep 100", "kubectl-sky: event_callback of FAILED was killed after 30 seconds\n"),
+    ],
+)
+def test_event_callback_has_a_time_limit_and_changes_no_result(
+    tmp_path: Path, callback: str, said: str
+) -> None:
+    script = assets.read("runtime", "callback.sh").replace("sleep 30", "sleep 1")
+    (tmp_path / "callback.sh").write_text(script)
+    (tmp_path / "event_callback.sh").write_text(callback)
+    start = 'NODE_RANK=0 stopping= shell=sh; say() { echo "kubectl-sky: $*"; }'
+    command = f"{start}; dir={tmp_path}; . $dir/callback.sh; code=7; report FAILED; exit 5"
+    done = run_shell(["sh", "-c", command], {"PATH": os.environ["PATH"]})
+    assert (done.returncode, done.stdout) == (5, said), done.stderr

@@ -86,6 +86,15 @@ def test_gang_off_lets_pods_of_indexed_job_start_alone_in_first_version(
     assert group and group["spec"] == {"schedulingPolicy": {"basic": {}}}
 
 
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_tasks_of_an_array_start_alone(tmp_path: Path, mode: str) -> None:
+    flags = {"num_nodes": "1", "array": "0-4", "gang": mode}
+    for version, spec in ((ALPHA, {"schedulingPolicy": {"basic": {}}}), (BETA, None)):
+        facts = replace(NATIVE, gangs=Gangs(version))
+        group = group_of(decided(tmp_path, facts, **flags)[1])
+        assert (group and group["spec"]) == spec
+
+
 def test_gang_of_user_in_pod_config_is_kept(tmp_path: Path) -> None:
     pod = "pod_config: {spec: {schedulingGroup: {podGroupName: mine}}}"
     _, objects = decided(tmp_path, NATIVE, "gang: required", pod=pod)

@@ -236,9 +236,14 @@ export interface RankActivity {
   rank: number;
   restarts: number;
   last_output?: string;
+  last_line?: string;
   interval?: number;
+  limit?: number;
   cpus?: number;
   gpu_percent?: number;
+  place?: string;
+  moves?: boolean;
+  is_behind?: boolean;
 }
 
 export interface NodeUsage {

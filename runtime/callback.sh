@@ -1,0 +1,22 @@
+# Runs event_callback on rank 0, for at most half a minute, and whatever it does changes no result. Part of entry.sh.
+
+report() { # STATUS
+  [ "$NODE_RANK" -eq 0 ] || return 0
+  [ -z "$stopping" ] || set CANCELLED
+  ( # a process of its own: a signal to the task does not end it
+    JOB_STATUS=$1 $(command -v setsid) "$shell" "$dir/event_callback.sh" &
+    callback=$!
+    (sleep 30 && { kill -KILL "-$callback" || kill -KILL "$callback"; }) > /dev/null 2>&1 &
+    timer=$!
+    wait "$callback" 2> /dev/null
+    told=$?
+    kill -KILL "$timer" 2> /dev/null
+    exit "$told"
+  )
+  told=$?
+  case $told in
+    0) ;;
+    137) say "event_callback of $1 was killed after 30 seconds" ;;
+    *) say "event_callback of $1 failed with exit code $told" ;;
+  esac
+}
