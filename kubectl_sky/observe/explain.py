@@ -37,11 +37,14 @@ class Surroundings(Struct, frozen=True):
     topologies: Mapping[ObjectKey, str] = {}  # of the PodGroups of Kubernetes; empty for none
     cluster_nodes: Sequence[Node] = ()  # on which a gang has to fit
     running: Mapping[ObjectKey, Pod] = {}  # all pods beside which it has to
+    lost: Mapping[ObjectKey, str] = {}  # why the tasks that others wait for cannot succeed, by id
     warnings: Mapping[ObjectKey, Event] = {}  # the latest event about each object
 
 
 def explain(task: TaskStatus, seen: Surroundings) -> TaskStatus:
     """Return the task with why its nodes do not start, or why the first one failed."""
+    if lost := seen.lost.get((task.namespace, task.predecessor_id)):
+        task = replace(task, lost=f"{task.predecessor} {lost}")
     task = _explain_pods(task, seen.pods)
     task = _explain_queue(task, seen.queued)
     task = _explain_groups(task, seen.groups)

@@ -71,6 +71,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     logs: str = ""  # PVC:PATH, the folder to which nodes also write their logs
     requested: Requested = Requested()  # what each of its nodes requests
     after: str = ""  # id and name of the task that must have succeeded before
+    lost: str = ""  # why that can no longer succeed
     queueing: Mapping[str, str] = {}  # labels for its queue, to set when it is resumed
     silence: str = ""  # which of its running nodes has printed nothing for long
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
@@ -183,6 +184,11 @@ class TaskStatus(Part, frozen=True, dict=True):
         """The name and id of the task that a suspended one waits for; empty without one."""
         task_id, _, name = self.after.partition(" ")
         return f"{name} ({task_id})" if self.after and self.suspended else ""
+
+    @property
+    def predecessor_id(self) -> str:
+        """The id of the task or pipeline that a suspended task waits for; empty without one."""
+        return self.after.split()[0] if self.predecessor else ""
 
     @property
     def incomplete(self) -> bool:
@@ -358,11 +364,18 @@ class TaskStatus(Part, frozen=True, dict=True):
         if not waiting:
             return _count_restarts(self.restarts)
 
+        return self._suspension or f"{waiting[0].name}: {self.reason(waiting[0])}"
+
+    @property
+    def _suspension(self) -> str:
+        """What resumes the task; empty if it is not suspended."""
+        if self.predecessor and self.lost:
+            return f"it does not start: {self.lost}"
         if self.predecessor:
             return f"suspended until {self.predecessor} has succeeded"
         if self.member and self.member.suspended and self.suspended:
             return f"suspended; resumed after stage {self.member.stage - 1}"
-        return f"{waiting[0].name}: {self.reason(waiting[0])}"
+        return ""
 
     @property
     def _waiting(self) -> list[NodeStatus]:

@@ -43,7 +43,7 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     has_volumes = any(task.volumes for task in tasks)
     needs_nodes = any(map(needs_cluster_nodes, tasks))
     is_queued = any(entry.is_queued(settings) for entry in task_file.entries)
-    has_nodes = any(task.num_nodes > 1 for task in tasks)
+    has_several_pods = any(task.num_nodes > 1 or task.array for task in tasks)
 
     pvcs = volumes.claims(session, current_user) if has_volumes else None
     secret_keys = _secret_keys(session, tasks)
@@ -52,7 +52,7 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
         kind: _access(session, kind, is_explicit) for kind, is_explicit in explicit.items()
     }
     queues = _queues(session, task_file) if is_queued else None
-    gangs = _gangs(session, tasks) if has_nodes else None
+    gangs = _gangs(session, tasks) if has_several_pods else None
 
     return Facts(
         user=current_user,

@@ -26,7 +26,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.queues import PendingWorkload
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import WaitingStage
-from kubectl_sky.tasks import room, watch
+from kubectl_sky.tasks import find, room, watch
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.ui import UI, WaitingLine
 from kubectl_sky.tasks.watch import TaskUpdate
@@ -63,7 +63,8 @@ def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -
     seen = _list_gangs(session, namespace, tasks)
     tasks = [explain(task, seen) for task in tasks]
     warnings = _list_warnings(session, namespace) if _lack_reasons(tasks) else {}
-    return replace(seen, warnings=warnings)
+    lost = _find_lost(session, namespace, tasks)
+    return replace(seen, warnings=warnings, lost=lost)
 
 
 def explain_all(
@@ -111,6 +112,36 @@ def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
         if task.state is State.PENDING or not task.workload.independent_nodes
         for node in task.nodes
     )
+
+
+def _find_lost(
+    session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
+) -> dict[ObjectKey, str]:
+    """Return why the tasks that others wait for can no longer succeed: they failed, or are gone.
+
+    Those that are not in the list are looked for by a request for each kind of task.
+    """
+    waiting = {(task.namespace, task.predecessor_id) for task in tasks if task.predecessor}
+    known = {(task.namespace, id_of) for task in tasks for id_of in (task.id, _pipeline(task))}
+    failed = {
+        (task.namespace, id_of): "has failed"
+        for task in tasks
+        if task.state is State.FAILED
+        for id_of in (task.id, _pipeline(task))
+    }
+    missing = waiting - known
+    if missing:
+        ids = ",".join(sorted({task_id for _, task_id in missing}))
+        for label in (names.TASK_ID, names.PIPELINE):
+            for item in find.list_workloads(session, namespace, f"{label} in ({ids})"):
+                metadata = item.metadata
+                missing.discard((metadata.namespace, metadata.labels.get(label, "")))
+    lost = failed | dict.fromkeys(missing, "was deleted")
+    return {key: text for key, text in lost.items() if key in waiting}
+
+
+def _pipeline(task: TaskStatus) -> str:
+    return task.member.id if task.member else ""
 
 
 def _list_warnings(session: Session, namespace: str | None) -> Mapping[ObjectKey, Event]:

@@ -481,6 +481,10 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
     predecessor = find.find_predecessor(session, waiting[0])
     if predecessor and not predecessor.state.ended:
         note(f"{target.name}: starts when {name} has succeeded")
+        try:
+            start_after(session, predecessor, wait, note)  # of a chain, from its beginning
+        except TaskStopped as stopped:
+            note(stopped.what)
         with suppress(TaskFailed):  # it was stopped
             if isinstance(predecessor, TaskStatus):
                 watch.wait_for_task(session, predecessor, wait)

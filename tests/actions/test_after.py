@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import TaskFailed, UserError
-from kubectl_sky.tasks import doctor, pipeline
+from kubectl_sky.tasks import doctor, find, pending, pipeline
 from kubectl_sky.tasks.find import Target, get_by_label, tasks_of
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds, names
@@ -90,6 +90,43 @@ def test_after_deleted_predecessor_leaves_task_suspended(api: FakeCluster, send:
     with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) was deleted"):
         start_after(api)
     assert job(api)["spec"]["suspend"] is True
+
+
+def test_chain_is_continued_from_its_beginning(api: FakeCluster, send: Submitter) -> None:
+    send_both(send)
+    send("name: report\nrun: 'true'\n", task_id="report01", after="eval")
+    api.before("watch jobs", lambda: end(api))
+
+    def finish_eval() -> None:
+        api.start(f"eval-{EVAL}")
+        api.finish(f"eval-{EVAL}")
+
+    api.before("patch jobs", finish_eval)  # its resumption
+    notes: list[str] = []
+    target = target_of(api, "report01")
+    pipeline.start_after(api.session(), target, Wait(timeout=60), notes.append)
+    assert notes == [
+        f"report: starts when eval ({EVAL}) has succeeded",
+        f"eval: starts when train ({TRAIN}) has succeeded",
+    ]
+    assert is_resumed(api, "report-report01")
+
+
+def test_list_says_that_predecessor_is_lost(api: FakeCluster, send: Submitter) -> None:
+    send_both(send)
+
+    def note(*shown: str) -> str:
+        session = api.session()
+        listed = find.list_tasks(session, find.Scope("default", None))
+        tasks = pending.explain_all(session, "default", [it for it in listed if it.id in shown])
+        return next(task.note for task in tasks if task.id == EVAL)
+
+    waits = f"suspended until train ({TRAIN}) has succeeded"
+    assert note(TRAIN, EVAL) == note(EVAL) == waits
+    end(api, 3)
+    assert note(TRAIN, EVAL) == f"it does not start: train ({TRAIN}) has failed"
+    api.remove(kinds.JOB, f"train-{TRAIN}")
+    assert note(EVAL) == f"it does not start: train ({TRAIN}) was deleted"
 
 
 def test_doctor_says_whether_predecessor_can_still_succeed(

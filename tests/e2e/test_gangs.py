@@ -122,6 +122,11 @@ def test_gang_off_starts_the_nodes_that_fit(sky: Command, kubectl: Command) -> N
     eventually(lambda: hosts(kubectl, task_id) == ["", "n1", "n2", "n3"])
 
 
+def test_tasks_of_an_array_start_where_they_fit(sky: Command, kubectl: Command) -> None:
+    task_id = submit(sky, FOUR, "--num-nodes", "1", "--array", "0-4")
+    eventually(lambda: hosts(kubectl, task_id) == ["", "", "n1", "n2", "n3"])
+
+
 def test_gang_starts_when_other_task_stops(sky: Command, kubectl: Command) -> None:
     first = submit(sky, FOUR, "--num-nodes", "2")
     eventually(lambda: "" not in hosts(kubectl, first))
