@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kubectl_sky.observe import capacity
 from kubectl_sky.observe.findings import Detail, Rule, Stage
-from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
+from kubectl_sky.observe.signals import CLAIM_MISSING, Signal, SignalSource, TaskSnapshot
 
 
 def _deletion(
@@ -167,6 +167,15 @@ _ROWS = (
 )
 
 SCHEDULING: tuple[Rule, ...] = (
+    Rule(
+        "resource-claim-missing",
+        Stage.SCHEDULING,
+        SignalSource.SCHEDULER,
+        'ResourceClaim "{message}" not found',
+        "create it, or correct resourceClaims in config.kubernetes.pod_config;"
+        " see `kubectl get resourceclaims -n {namespace}`",
+        reason=CLAIM_MISSING,
+    ),
     Rule(
         "no-scheduler",
         Stage.SCHEDULING,

@@ -98,6 +98,7 @@ class Signal(Struct, frozen=True):
     about: str = ""  # the affected object, or how many cluster nodes: `2/3`
 
 
+CLAIM_MISSING = "ResourceClaimNotFound"  # reason of a signal
 ALL_PODS = "pods of all namespaces"  # a key of the objects of a snapshot
 
 
@@ -426,10 +427,24 @@ def _scheduling_signals(snapshot: TaskSnapshot, pod: Pod) -> Iterator[Signal]:
     spec = pod.spec
     created = age.parse(pod.metadata.creation_timestamp)
     is_new = snapshot.now and created and snapshot.now - created < _SCHEDULER_SECONDS
-    is_scheduled = bool(status.conditions or spec.node_name)
-    if _phase(pod) == "Pending" and not (is_scheduled or is_new):
+    is_handled = bool(status.conditions or spec.node_name)
+    if _phase(pod) != "Pending" or is_handled:
+        return
+    missing = _list_missing_claims(snapshot, pod)  # the scheduler waits for them without a word
+    for name in missing:
+        yield Signal(SignalSource.SCHEDULER, CLAIM_MISSING, name)
+    if not (missing or is_new):
         scheduler = spec.scheduler_name or "default-scheduler"
         yield Signal(SignalSource.SCHEDULER, "Unseen", scheduler)
+
+
+def _list_missing_claims(snapshot: TaskSnapshot, pod: Pod) -> list[str]:
+    """Return the ResourceClaims that a pod names and that do not exist, if those were read."""
+    if kinds.RESOURCE_CLAIM.kind not in snapshot.objects:
+        return []
+    existing = {claim.metadata.name for claim in snapshot.of(kinds.RESOURCE_CLAIM)}
+    named = (item.resource_claim_name for item in pod.spec.resource_claims or ())
+    return [name for name in named if name and name not in existing]
 
 
 def _kubelet_signals(snapshot: TaskSnapshot, pod: Pod) -> Iterator[Signal]:

@@ -153,8 +153,9 @@ def _devices(
     ):
         return {}
     nodes = with_devices(select(items, kinds.NODE), devices.list_devices(session))
+    found: dict[str, tuple[Object, ...]] = {kinds.NODE.kind: tuple(nodes)}
     claims = _list_if_allowed(lambda: objects.list_all(session, kinds.RESOURCE_CLAIM, namespace))
-    return {kinds.NODE.kind: tuple(nodes), kinds.RESOURCE_CLAIM.kind: tuple(claims or ())}
+    return found if claims is None else {**found, kinds.RESOURCE_CLAIM.kind: tuple(claims)}
 
 
 def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], Sequence[Object]]]:

@@ -160,6 +160,12 @@ def test_doctor_claim_of_missing_device_class_and_of_too_many_devices(
     assert used(sky)["dra-h100"] == ["H100", DRIVER, 5, 0]
     assert f"tasks cannot request the devices of {DRIVER}" in sky("gpus").stderr
 
+    claims = [{"name": "gpu", "resourceClaimName": "nowhere"}]
+    config = {"config": {"kubernetes": {"pod_config": {"spec": {"resourceClaims": claims}}}}}
+    task = {"name": "train", "run": "sleep 300", **config}
+    done = sky("submit", "-", "-d", "--id", "nowhere0", stdin=json.dumps(task))
+    assert done.returncode == 0, done.stderr
+
     for name, class_name, count in (("few", DRIVER, 3), ("many", DRIVER, 9), ("other", "x", 1)):
         exactly = {"deviceClassName": class_name, "count": count}
         requests = [{"name": "gpu", "exactly": exactly}]
@@ -178,3 +184,4 @@ def test_doctor_claim_of_missing_device_class_and_of_too_many_devices(
         f'ResourceClaim "many" is not allocated: it requests 9 of DeviceClass "{DRIVER}"'
     )
     assert finding(sky, "other000") == 'DeviceClass "x" not found'
+    assert finding(sky, "nowhere0") == 'ResourceClaim "nowhere" not found'

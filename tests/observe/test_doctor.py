@@ -83,7 +83,7 @@ def test_doctor_recorded_snapshot_has_expected_finding(trouble: Trouble | Refusa
 def test_doctor_rules_are_all_tested() -> None:
     tried = {trouble.rule for trouble in TROUBLES} | {said.rule for said in SAID}
     tried |= {text.rule for text in TEXTS}
-    tried |= {"gang-incomplete"}  # below
+    tried |= {"gang-incomplete", "resource-claim-missing"}  # below
     assert {rule.name for rule in RULES} == tried
     assert len({(rule.name, rule.source) for rule in RULES}) == len(RULES) >= 30
 
@@ -563,6 +563,24 @@ def test_doctor_gpu_labels_are_folded() -> None:
     assert verdict.summary == "1/1 cluster nodes do not have the GPU that the task requires"
     assert ": a/gpu in (A100-0, A100-1, A100-2) and 21 more; no cluster node has" in first.what
     assert second.rule == "insufficient", "CPU and memory do not fit either"
+
+
+@pytest.mark.parametrize(
+    ("claims", "rule"),
+    [
+        ({"ResourceClaim": ()}, "resource-claim-missing"),
+        ({"ResourceClaim": ({"metadata": {"name": "gpus"}},)}, "no-scheduler"),
+        ({}, "no-scheduler"),
+    ],
+    ids=["missing", "existing", "not read"],
+)
+def test_doctor_claim_that_the_scheduler_waits_for_is_missing(claims: Json, rule: str) -> None:
+    pod = make_pod(phase="Pending")
+    named = [{"name": "gpu", "resourceClaimName": "gpus"}]
+    pod["spec"] = {"containers": [], "resourceClaims": named}
+    objects = {"Job": (make_job(),), "Pod": (pod,)} | claims
+    (finding,) = diagnose(TaskSnapshot(ID, "default", read_objects(objects)), RULES)
+    assert finding.rule == rule
 
 
 @pytest.mark.parametrize(
