@@ -53,6 +53,7 @@ run_phase() { # NAME
     "$shell" "$dir/$1.sh" &
   fi
   child=$!
+  [ -z "${KUBECTL_SKY_ON_HANG-}" ] || echo "$child" > "$KUBECTL_SKY_FILES/running" # for end.sh
   wait "$child" 2> /dev/null # 2>: the shell prints which signal ended it
   code=$?
   while [ "$code" -gt 128 ] && kill -0 "$child" 2> /dev/null; do # interrupted by a signal

@@ -16,7 +16,7 @@ _MAX_NAMED = 8  # ranks
 _WAITS = re.compile(
     r"all_?reduce|all_?gather|reduce_scatter|all_?to_?all|broadcast|barrier|recv|accept|connect"
     r"|\bwait\b|synchronize|\bjoin\b|sk_wait_data|wait_woken|inet_csk|tcp_recvmsg|unix_stream_read"
-    r"|ep_poll|poll_schedule_timeout|do_poll|do_select|futex",
+    r"|ep_poll|poll_schedule_timeout|do_poll|do_select|pipe_read|futex",
     re.I,
 )
 
@@ -25,8 +25,10 @@ class Hang(Struct, frozen=True):
     """Which nodes hang, and what the others do."""
 
     text: str
+    silence: timedelta  # since one of them has printed last
     ranks: tuple[int, ...] = ()
     more: str = ""
+    is_certain: bool = True  # else they may compute
 
 
 def list_silent(ranks: Sequence[RankActivity], now: datetime) -> list[RankActivity]:
@@ -63,15 +65,16 @@ def find_hang(ranks: Sequence[RankActivity], now: datetime) -> Hang | None:
     peers = [it for it in ranks if it not in odd]
     if odd and not all(it.moves for it in odd):
         text = f"{_subject(odd)} {_stand(odd)} for {age.duration(since)}"
-        return Hang(text, _numbers(odd), f"; {_describe_peers(peers)}{_usage(odd)}")
+        return Hang(text, since, _numbers(odd), f"; {_describe_peers(peers)}{_usage(odd)}")
 
     places = {it.place for it in ranks}
     waits = len(places) == 1 and all(_WAITS.search(place) for place in places)
     if waits and not any(it.moves for it in ranks):
         text = f"all {len(ranks)} ranks have been in {places.pop()} for {age.duration(since)}"
-        return Hang(text, _numbers(ranks), "; they wait for each other or for the network")
+        return Hang(text, since, _numbers(ranks), "; they wait for each other or for the network")
     if since >= _ALL_SILENT:
-        return Hang(f"no rank has printed anything for {age.duration(since)}", _numbers(ranks))
+        text = f"no rank has printed anything for {age.duration(since)}"
+        return Hang(text, since, _numbers(ranks), is_certain=False)
     return None
 
 
@@ -100,7 +103,7 @@ def _describe_minority(
     have = "have" if silent[1:] else "has"
     text = f"{_subject(silent)} {have} printed nothing for {age.duration(since)}"
     place = f"; it is in {silent[0].place}" if silent[0].place and not silent[1:] else ""
-    return Hang(text, _numbers(silent), f"; {rest} every {every}{place}{_usage(silent)}")
+    return Hang(text, since, _numbers(silent), f"; {rest} every {every}{place}{_usage(silent)}")
 
 
 def _find_odd(ranks: Sequence[RankActivity]) -> list[RankActivity]:

@@ -91,6 +91,7 @@ _REASONS = (
         message="setup failed with exit code ",
         phase="setup",
     ),
+    Reason("HUNG", ended="it hung", message="hung: ", phase="run"),
     Reason(
         "NODES_MISSING",
         ended="other nodes are missing",

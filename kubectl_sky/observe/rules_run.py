@@ -206,6 +206,14 @@ RUN: tuple[Rule, ...] = (
         " start again, too; see `kubectl sky stacks {id}`",
     ),
     Rule(
+        "hung",
+        Stage.RUN,
+        SignalSource.ENDED,
+        "ended by on_hang: {text}",
+        "see what it did: `kubectl sky logs {id}`",
+        message=r"^hung: (?P<text>.*)",
+    ),
+    Rule(
         "upload-timeout",
         Stage.START,
         SignalSource.ENDED,

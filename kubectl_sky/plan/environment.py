@@ -50,6 +50,8 @@ def variables(
         "SKYPILOT_CLUSTER_INFO": literal(json.dumps(info)),
         **jobs,
     }
+    if task.on_hang and task.on_hang.ends:
+        fixed["KUBECTL_SKY_ON_HANG"] = str(task.on_hang)
     if task.hold:
         fixed["KUBECTL_SKY_HOLD"] = f"{seconds(task.hold)} {task.hold}"
     if settings.start_directory == "image" and not task.fills_workdir:

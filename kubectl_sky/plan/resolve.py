@@ -36,6 +36,7 @@ from kubectl_sky.words.settings import Settings
 
 _HOLD = ("config", "kubectl_sky", "hold_on_failure")
 _START_RETRIES = 3  # with the pauses of Kubernetes, they take a bit more than a minute
+_ON_HANG = ("config", "kubectl_sky", "on_hang")
 _RAY = ("ray.sh", "ray_start_cluster.sh", "ray_stop_cluster.sh")  # SkyPilot's ~/sky_templates/ray
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
 
@@ -239,12 +240,29 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
         yield "remote_identity: the service account depends on kubectl's context; submit writes it"
 
 
+def _find_refusals_of_on_hang(task: Task) -> Iterator[FieldError]:
+    if task.on_hang is None:
+        return
+    action = task.on_hang.action
+    recovery = task.resources.recovery or Recovery()
+    if task.array or task.num_nodes == 1:
+        message = "only the nodes of a task are compared, and it has one"
+        yield FieldError(_ON_HANG, message, "remove it")
+    elif action == "restart" and not recovery.restarts:
+        hint = "add resources.job_recovery: {max_restarts_on_errors: 3}"
+        yield FieldError(_ON_HANG, "job_recovery has no restarts", hint)
+    elif action == "fail" and recovery.restarts:
+        hint = "use restart, or remove the restarts of job_recovery"
+        yield FieldError(_ON_HANG, "job_recovery would start the node again", hint)
+
+
 def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
     """Yield an error for what cannot be combined, lacks a setting, or is unknown."""
     recovery = task.resources.recovery
     if task.hold and recovery and (recovery.restarts or recovery.exit_codes):
         message = "a failed node cannot both be held and start again"
         yield FieldError(_HOLD, message, "remove it, or the restarts of job_recovery")
+    yield from _find_refusals_of_on_hang(task)
 
     for bucket in task.buckets:
         try:

@@ -25,6 +25,27 @@ class Recovery(Struct, frozen=True):
     exit_codes: tuple[int, ...] = ()
 
 
+class OnHang(Struct, frozen=True):
+    """What is done when a node hangs: `dump`, `fail` or `restart`, and after how much silence."""
+
+    action: str
+    after: str = "10m"
+
+    @property
+    def ends(self) -> bool:
+        """Whether the program of the node is ended."""
+        return self.action != "dump"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.after}"
+
+
+def on_hang(value: Data) -> OnHang | None:
+    if isinstance(value, str):
+        return OnHang(value)
+    return OnHang(**value) if isinstance(value, dict) else None
+
+
 def recovery(value: Data) -> Recovery | None:
     if value is None or _strategy(value) == _NONE:
         return None

@@ -262,9 +262,10 @@ def _ends(document: Document) -> Iterator[Undone]:
             yield (*path, "autostop"), "a service runs until it is deleted", instead, False
     if document.get("max_duration") is not None:
         yield ("max_duration",), "a service runs until it is deleted", "", False
-    path = ("config", "kubectl_sky", "hold_on_failure")
-    if document.get(*path) is not None:
-        yield path, "a Deployment always restarts its replicas", "leave it out", True
+    for name in ("hold_on_failure", "on_hang"):
+        path = ("config", "kubectl_sky", name)
+        if document.get(*path) is not None:
+            yield path, "a Deployment always restarts its replicas", "leave it out", True
     path = (*POD_CONFIG, "spec", "activeDeadlineSeconds")
     if document.get(*path) is not None:
         yield path, "the pods of a Deployment have no deadline", "leave it out", True

@@ -16,7 +16,7 @@ from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Document, Path
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
-from kubectl_sky.spec.lifecycle import MAX_INTEGER, Hook, Recovery, recovery
+from kubectl_sky.spec.lifecycle import MAX_INTEGER, Hook, OnHang, Recovery, recovery
 from kubectl_sky.spec.pipeline import Array, seconds
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
@@ -85,6 +85,7 @@ class Task(Struct, frozen=True):
     max_duration: str | None = None  # how long it may run, such as `10h`
     hooks: tuple[Hook, ...] = ()  # run when a node is told to stop
     event_callback: str | None = None  # runs on rank 0 when the state changes
+    on_hang: OnHang | None = None
     hold: str = ""  # how long a failed container is held, such as `30m`
     scripts: Mapping[str, str] = {}  # files beside `setup` and `run`
     notes: tuple[str, ...] = ()  # how it differs from the file, for the user
@@ -147,6 +148,7 @@ def task_of(document: Document) -> Task:
         exclude_nodes=tuple(dict.fromkeys(_own(data).get("exclude_nodes") or ())),
         gang=_own(data).get("gang"),
         topology=_own(data).get("topology"),
+        on_hang=lifecycle.on_hang(_own(data).get("on_hang")),
         hold=_own(data).get("hold_on_failure") or "",
         logs=_own(data).get("logs"),
     )

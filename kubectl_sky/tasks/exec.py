@@ -168,11 +168,11 @@ def in_nodes(
 
 
 def read_script(
-    session: Session, pod: tuple[str, str], script: str, seconds: float, stop: Event
+    session: Session, pod: tuple[str, str], script: str, seconds: float, stop: Event, *words: str
 ) -> str:
     """Run a script of ours in a pod, by namespace and name, and return its output."""
     out = FirstBytes(1 << 20)
-    program = Program(*pod, names.CONTAINER, ["/bin/sh", "-c", script])
+    program = Program(*pod, names.CONTAINER, ["/bin/sh", "-c", script, "sh", *words])
     executing.run(session, program, Pipes(stdout=out, seconds=seconds, stop=stop))
     return out.data.decode(errors="replace")
 

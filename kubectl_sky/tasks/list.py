@@ -9,7 +9,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import evidence, find, history, pending, ranks
+from kubectl_sky.tasks import evidence, find, hangs, history, pending
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.watch import TaskUpdate
 
@@ -50,7 +50,7 @@ def list_tasks(
     now = session.now()
     tasks = selection.select(everything, now)
     tasks = pending.explain_all(session, scope.namespace, tasks)
-    tasks = ranks.explain_silent(session, scope.namespace, tasks, silent_after)
+    tasks = hangs.explain_silent(session, scope.namespace, tasks, silent_after)
     return Listing(tasks, everything, owned, now)
 
 

@@ -27,10 +27,10 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
 from kubectl_sky.tasks import find, stop
+from kubectl_sky.tasks.hangs import HangReporter
 from kubectl_sky.tasks.lost_pods import LostPodsReplacer
 from kubectl_sky.tasks.pending import StartReporter
 from kubectl_sky.tasks.pipeline import Leadership
-from kubectl_sky.tasks.ranks import HangReporter
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import SharedWatches, watch_task
 from kubectl_sky.words import names
@@ -322,7 +322,12 @@ class TaskFollower:
             replace_lost_pods = LostPodsReplacer(
                 patient, leads, self.note, self.request.node_lost_after
             )
-            report_hang = HangReporter(patient, self.note, self.request.silent_after)
+            report_hang = HangReporter(
+                patient,
+                self.note,
+                self.request.silent_after,
+                lambda: self.request.leads and leads(),
+            )
             for snapshot in watch_task(self.session, self.latest, self.stop, self.shared):
                 if snapshot:
                     self.latest = current = snapshot.task

@@ -36,6 +36,7 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import deletion, find, stop, watch
 from kubectl_sky.tasks.find import Target, tasks_of
+from kubectl_sky.tasks.hangs import HangReporter
 from kubectl_sky.tasks.lost_pods import (
     LostPodsReplacer,
     describe_replaced,
@@ -43,7 +44,6 @@ from kubectl_sky.tasks.lost_pods import (
     replace_lost_pods,
 )
 from kubectl_sky.tasks.pending import WaitReporter
-from kubectl_sky.tasks.ranks import HangReporter
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Until, Wait
 from kubectl_sky.words import age, names
@@ -173,7 +173,7 @@ def _wait_for_task(
     stop_kept_pods = stop.KeptPodsStopper(patient, leads, ui.note)
     replace_lost_pods = LostPodsReplacer(patient, leads, ui.note, wait.node_lost_after)
 
-    report_hang = HangReporter(patient, ui.note, wait.silent_after)
+    report_hang = HangReporter(patient, ui.note, wait.silent_after, lambda: wait.leads and leads())
 
     def update(current: TaskStatus) -> None:
         reporter.update(current)

@@ -1,26 +1,26 @@
 """Read what the nodes of running tasks do: their last lines, CPU and GPU use."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from threading import Event
-from time import monotonic, sleep
+from time import sleep
 
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError
 from kubectl_sky.observe import stacks
-from kubectl_sky.observe.hangs import find_hang, list_silent
+from kubectl_sky.observe.hangs import list_silent
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.ranks import LINES, RankActivity, find_behind, read_rhythm
 from kubectl_sky.observe.stacks import Dump
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.resources import amount_of
-from kubectl_sky.words import age, kinds, names
+from kubectl_sky.words import kinds, names
 
 _MAX_LISTED = 16  # tasks of a list whose silence is looked for: the newest
 _MAX_LOOKED_AT = 4  # of these, whose programs are looked for
@@ -40,15 +40,15 @@ def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
     One log request for each node, one for all CPUs, and nvidia-smi if the nodes request GPUs. If
     nodes are silent for unusually long, it also looks twice where the programs of all are.
     """
-    nodes = _running(task)
+    nodes = list_running(task)
     if not nodes:
         return ()
     from kubectl_sky.tasks.exec import in_nodes, read_script  # noqa: PLC0415 -- not for a list
 
-    cpus = _cpus(session, task.namespace, {names.TASK_ID: task.id})
+    cpus = read_cpus(session, task.namespace, {names.TASK_ID: task.id})
 
     def read_node(node: NodeStatus, stop: Event) -> RankActivity:
-        activity = replace(_read_log(session, task, node), cpus=cpus.get(node.pod))
+        activity = replace(read_log(session, task, node), cpus=cpus.get(node.pod))
         if not task.requested.resources.gpus:
             return activity
         with suppress(SkyError):
@@ -91,79 +91,14 @@ def _find_places(
     return tuple(map(look, activities))
 
 
-def explain_silent(
-    session: Session,
-    namespace: str | None,
-    tasks: Sequence[TaskStatus],
-    read_limit: Callable[[], timedelta],
-) -> list[TaskStatus]:
-    """Return listed tasks; those of several running nodes with which of them hang.
-
-    The limit is read if there is such a task; 0 means that none is looked at. Reads the last lines
-    of one log for each, and not for more than 16 tasks: of the node that uses the least CPU by one
-    request for all, and of the first node without a metrics API. Where that node is silent for
-    unusually long, or longer than the limit, all nodes are looked at, of up to 4 tasks.
-    """
-    now = session.now()
-    running = {id(task): nodes for task in tasks if (nodes := _running(task))}
-    limit = read_limit() if running else timedelta(0)
-
-    def has_settled(task: TaskStatus) -> bool:
-        starts = [age.parse(node.started_at) for node in running.get(id(task), ())]
-        return bool(starts) and all(start and now - start >= _SETTLED for start in starts)
-
-    due = list(filter(has_settled, tasks))[:_MAX_LISTED] if limit else []
-    cpus = _cpus(session, namespace, {names.TASK: "true"}) if due else {}
-
-    def is_silent(task: TaskStatus) -> bool:
-        idlest = min(running[id(task)], key=lambda node: cpus.get(node.pod, 0.0))
-        activity = _read_log(session, task, idlest)
-        silence = activity.silence(now)
-        return bool(list_silent([activity], now)) or (silence is not None and silence >= limit)
-
-    flags = parallel.map_parallel(is_silent, due)
-    silent = [task for task, flag in zip(due, flags, strict=True) if flag][:_MAX_LOOKED_AT]
-
-    def explain(task: TaskStatus) -> str:
-        hang = find_hang(read(session, task), session.now())
-        return f"{hang.text}: kubectl sky doctor {task.id}" if hang else ""
-
-    texts = dict(zip(map(id, silent), parallel.map_parallel(explain, silent), strict=True))
-    return [replace(task, silence=texts.get(id(task), "")) for task in tasks]
-
-
-class HangReporter:
-    """Note once which node of a task hangs, while a client waits for the task.
-
-    A `limit` of 0 looks at none.
-    """
-
-    def __init__(self, session: Session, note: Callable[[str], None], limit: timedelta) -> None:
-        self._session = session
-        self._note = note
-        self._limit = limit
-        self._next_look = monotonic() + _LOOK_SECONDS
-        self._is_silent = False
-
-    def __call__(self, task: TaskStatus) -> None:
-        """Look for it; called often, it does so every half a minute."""
-        if not self._limit or monotonic() < self._next_look or not _running(task):
-            return
-        (task,) = explain_silent(self._session, task.namespace, [task], lambda: self._limit)
-        if task.silence and not self._is_silent:
-            self._note(f"{task.name}: {task.silence}")
-        self._is_silent = bool(task.silence)
-        self._next_look = monotonic() + _LOOK_SECONDS
-
-
-def _running(task: TaskStatus) -> list[NodeStatus]:
+def list_running(task: TaskStatus) -> list[NodeStatus]:
     """Return the nodes of a task of several nodes, if all of them run; empty for an array."""
     nodes = [it for it in task.nodes if it.state is State.RUNNING and it.pod and not it.ended_at]
     is_whole = len(nodes) == task.num_nodes > 1 and not task.workload.independent_nodes
     return nodes if is_whole else []
 
 
-def _read_log(session: Session, task: TaskStatus, node: NodeStatus) -> RankActivity:
+def read_log(session: Session, task: TaskStatus, node: NodeStatus) -> RankActivity:
     try:
         lines = CoreManager(session).last_lines(
             task.namespace, node.pod, names.CONTAINER, LINES, timestamps="true"
@@ -173,7 +108,7 @@ def _read_log(session: Session, task: TaskStatus, node: NodeStatus) -> RankActiv
     return read_rhythm(node.index, node.restarts, [it.decode(errors="replace") for it in lines])
 
 
-def _cpus(session: Session, namespace: str | None, labels: dict[str, str]) -> dict[str, float]:
+def read_cpus(session: Session, namespace: str | None, labels: dict[str, str]) -> dict[str, float]:
     """Return the CPUs that pods use, by name; empty if the cluster does not say."""
     selector = names.selector(labels)
     cpus = dict[str, float]()

@@ -40,6 +40,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"  # of pods: a level of the queue
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 MAX_EXEC = "kueue.x-k8s.io/max-exec-time-seconds"
+ON_HANG = "kubectl-sky/on-hang"  # what is done when a node hangs, and after how long
 MAX_DURATION = "kubectl-sky/max-duration"  # how long the task may run, as the user wrote it
 NUM_NODES = "kubectl-sky/num-nodes"
 INTERACTIVE = "kubectl-sky/interactive"  # the nodes stay up until the task is stopped

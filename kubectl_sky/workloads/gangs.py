@@ -38,7 +38,9 @@ def arrange(
     if len(plan.nodes) == 1:
         ignored = ("topology: ignored: the task has one node",) if task.topology else ()
         is_array = backend.independent_nodes and backend.kind == kinds.JOB
-        return (_let_start_alone(plan, facts) if is_array else plan), ignored
+        if is_array:
+            plan = _let_start_alone(plan, facts)
+        return plan, ignored
     gangs = _supported(plan, backend, facts)
     off = mode(task, settings) in OFF
     plan, notes = _keep_together(plan, backend, task.topology, facts, gangs)

@@ -4,8 +4,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from kubectl_sky.tasks import find, ranks, stacks
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.observe.hangs import Hang
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find, hangs, ranks, stacks
 from kubectl_sky.words import kinds
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
@@ -80,15 +84,61 @@ def test_doctor_reads_every_log_and_the_use_of_cpus(
 def test_client_that_waits_notes_once_which_node_hangs(
     api: FakeCluster, pods: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranks, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(hangs, "_LOOK_SECONDS", 0.0)
     session = api.session()
     (task,) = find.list_tasks(session, find.Scope("default", None))
     notes: list[str] = []
-    report = ranks.HangReporter(session, notes.append, timedelta(minutes=10))
+    report = hangs.HangReporter(session, notes.append, timedelta(minutes=10))
     report(task)
     report(task)
     assert len(notes) == 1
     assert notes[0].startswith("train: no rank has printed anything for ")
 
-    ranks.HangReporter(session, notes.append, timedelta(0))(task)
+    hangs.HangReporter(session, notes.append, timedelta(0))(task)
     assert len(notes) == 1, "the setting is 0"
+
+
+class Ended(list[str]):
+    """Which nodes a client has ended."""
+
+    def __call__(self, session: Session, task: TaskStatus, hang: Hang) -> list[str]:
+        self.append(f"{task.name} {hang.ranks}")
+        return ["node-1 was ended, because it hung"]
+
+
+@pytest.mark.parametrize(
+    ("said", "seen", "expected"),
+    [
+        (("fail 10m", 11), (True, True), ["train (1,)"]),
+        (("restart 10m", 11), (True, True), ["train (1,)"]),
+        (("fail 10m", 9), (True, True), []),
+        (("fail 10m", 11), (False, True), []),
+        (("fail 10m", 11), (True, False), []),
+        (("dump 10m", 11), (True, True), []),
+        (("", 99), (True, True), []),
+    ],
+    ids=["fail", "restart", "early", "no leader", "computes", "dump", "none"],
+)
+def test_client_that_leads_ends_the_node_that_hangs_once(
+    api: FakeCluster,
+    pods: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    said: tuple[str, int],
+    seen: tuple[bool, bool],
+    expected: list[str],
+) -> None:
+    on_hang, silence = said
+    leads, is_certain = seen
+    ended = Ended()
+    monkeypatch.setattr(hangs, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(hangs, "end_nodes", ended)
+    hang = Hang("rank 1 hangs", timedelta(minutes=silence), (1,), "", is_certain)
+    monkeypatch.setattr(hangs, "find_hang", lambda *_: hang)
+    session = api.session()
+    (task,) = find.list_tasks(session, find.Scope("default", None))
+    task = replace(task, on_hang=on_hang)
+
+    report = hangs.HangReporter(session, lambda _: None, timedelta(minutes=10), lambda: leads)
+    report(task)
+    report(task)
+    assert ended == expected

@@ -62,6 +62,30 @@ def test_hanging_node_is_found_by_doctor_list_and_stacks(sky: Command) -> None:
     assert "rank 0: sleep 600: sleeping" in text.splitlines()[0]
 
 
+ON_HANG = """
+name: lost
+num_nodes: 2
+resources: {cpus: 100m, memory: 64Mi}
+config: {kubectl_sky: {on_hang: {action: fail, after: 5s}}}
+run: |
+  for step in 1 2 3 4 5 6; do echo step $step; sleep 1; done
+  [ $SKYPILOT_NODE_RANK = 0 ] || exec sleep 1000
+  exec python3 -c "import socket; socket.create_server(('', 0)).accept()"
+"""
+
+
+def test_hanging_node_is_ended_by_the_submit_that_follows(sky: Command) -> None:
+    done = sky("submit", "-", "--id", "onhang01", stdin=ON_HANG)
+    assert done.returncode == 4, done.stderr
+    place = "rank 1 has been in sleep 1000: sleeping in "
+    assert f"lost: {place}" in done.stderr
+    assert "lost: node-1 was ended, because it hung" in done.stderr
+    assert "node-1: it hung (exit code 137)" in sky("list").stdout
+    assert sky.json("doctor", "onhang01")["findings"][0]["what"].startswith(
+        f"ended by on_hang: {place}"
+    )
+
+
 def _doctor(sky: Command, silent: str) -> dict[str, Any]:
     verdict: dict[str, Any] = sky.json("doctor", "hangs001")
     assert str(verdict["summary"]).startswith(silent), verdict

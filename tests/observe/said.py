@@ -194,6 +194,12 @@ SAID = (
     Said("start-failed", "odd", "cannot start: odd", "StartError"),
     Said("sandbox-failed", "cni", "sandbox or network", "FailedCreatePodSandBox"),
     Said(
+        "hung",
+        "hung: rank 1 has been in load (a.py:3) for 10m",
+        "ended by on_hang: rank 1",
+        "Error",
+    ),
+    Said(
         "nodes-missing",
         "gave up waiting for the other nodes: rank 1 has no address",
         "timeout while waiting for the other nodes: rank 1",

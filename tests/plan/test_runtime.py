@@ -132,7 +132,7 @@ def test_runtime_cases_contain_every_script() -> None:
     existing = {path.name for path in assets.folder("runtime").iterdir()}
     others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"} | RAY
     others |= {"hooks.sh", "callback.sh", "event_callback.sh"}  # of the task
-    others.add("stacks.sh")  # run by exec
+    others |= {"stacks.sh", "end.sh"}  # run by exec
     assert existing == {name for _, text in SCRIPTS.values() for name in text.split()} | others
 
 
