@@ -3,14 +3,17 @@
 # which then writes to the log; else its state and kernel stack. "@used" has what tells whether it goes on, "@unread" what could
 # not be read.
 # "kubectl sky stacks" runs it as the container's user.
-PATH="$PATH:$HOME/.local/bin:/opt/conda/bin"
+PATH="$PATH:$HOME/.local/bin:/opt/conda/bin:${KUBECTL_SKY_FILES-/kubectl-sky}/bin"
 
 by_py_spy() { # PID
   command -v py-spy > /dev/null || { echo "@unread py-spy: not found in the image"; return 1; }
   dump=$(py-spy dump --pid "$1" 2>&1) ||
     { echo "@unread py-spy: $(echo "$dump" | sed -n '/./{p;q;}' | cut -c 1-200)"; return 1; }
   echo "@source py-spy"
-  echo "$dump" | sed -n '/^Thread .*"MainThread"/,/^Thread [^"]*\("[^M]\|$\)/s/^    //p'
+  main='.*"MainThread"' # a program without threads does not name it
+  echo "$dump" | grep -q "^Thread $main" || main="$1 "
+  echo "$dump" | grep -q "^Thread $main" || main=
+  echo "$dump" | sed -n "/^Thread $main/{:a;n;/^Thread /q;s/^    //p;ba;}"
 }
 
 # Signals a process only if its file registers faulthandler for SIGUSR1 or SIGUSR2, and it catches that signal: any other

@@ -5,13 +5,24 @@ import click
 from kubectl_sky.cli import commands, options, output
 
 
-@commands.command("stacks", examples=["stacks train", "stacks train -o json"])
+@commands.command(
+    "stacks", examples=["stacks train", "stacks train --bring-py-spy", "stacks train -o json"]
+)
 @click.argument("task", required=False)
 @options.cluster_all_namespaces
 @options.all_users
+@click.option(
+    "--bring-py-spy",
+    is_flag=True,
+    help="Copy this machine's py-spy to the nodes before, for images without it.",
+)
 @options.output("json", "yaml")
 def command(
-    task: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
+    task: str | None,
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    bring_py_spy: bool,
+    form: str | None,
 ) -> None:
     """Show where the programs of TASK's nodes are; those at the same place together.
 
@@ -26,6 +37,8 @@ def command(
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     session, match = multikueue.locate_task(session, scope, task)
+    if bring_py_spy:
+        stacks.bring_py_spy(session, match)
     result = stacks.dump(session, match)
     if form:
         output.out(output.data(result, form))

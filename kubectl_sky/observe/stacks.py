@@ -45,7 +45,7 @@ class Dump(Struct, frozen=True):
     @property
     def places(self) -> tuple[str, ...]:
         """The innermost frames of different processes."""
-        return tuple(sorted({_place(stack) for stack in self.stacks}))
+        return tuple(sorted({_place(stack) for stack in self.stacks if stack.frames}))
 
 
 class Stacks(Document, frozen=True, kw_only=True):

@@ -142,3 +142,12 @@ def test_client_that_leads_ends_the_node_that_hangs_once(
     report(task)
     report(task)
     assert ended == expected
+
+
+def test_py_spy_is_not_brought_from_a_machine_without_it(
+    run: Run, pods: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, _, err = run("stacks", ID, "--bring-py-spy")
+    assert code == 2
+    assert "this machine has no py-spy" in err

@@ -1,5 +1,7 @@
 """Which node hangs: doctor compares them, list reports it, and stacks shows where they are."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,9 +83,7 @@ def test_hanging_node_is_ended_by_the_submit_that_follows(sky: Command) -> None:
     assert f"lost: {place}" in done.stderr
     assert "lost: node-1 was ended, because it hung" in done.stderr
     assert "node-1: it hung (exit code 137)" in sky("list").stdout
-    assert sky.json("doctor", "onhang01")["findings"][0]["what"].startswith(
-        f"ended by on_hang: {place}"
-    )
+    assert sky.json("doctor", "onhang01")["summary"].startswith(f"ended by on_hang: {place}")
 
 
 def _doctor(sky: Command, silent: str) -> dict[str, Any]:
@@ -103,6 +103,33 @@ def test_stacks_program_with_faulthandler_shows_its_frames(sky: Command) -> None
     assert done.stdout.splitlines()[0] == first
     assert "node-0, node-2: python3 train.py (faulthandler)\n  all_reduce" in done.stdout
     assert sky.json("status", "frames01")["status"] == "running"  # the signal ended nothing
+
+
+PY_SPY = """#!/bin/sh
+[ "$1 $2" = "dump --pid" ] || exit 2
+echo "Process $3: python3 x.py"
+echo "Thread $3 (idle)"
+echo "    load (x.py:3)"
+echo "Thread 0x7f (idle)"
+echo "    other (x.py:5)"
+"""
+
+
+@pytest.mark.practice_only
+def test_stacks_brings_py_spy_of_this_machine(sky: Command, tmp_path: Path) -> None:
+    script = "python3 -c 'import time; print(1, flush=True); time.sleep(600)'"
+    submit(sky, f"num_nodes: 2\nrun: |\n  {script}\n", "brings01")
+    eventually(lambda: sky("logs", "brings01").stdout.count("1\n") == 2)
+
+    program = tmp_path / "py-spy"
+    program.write_text(PY_SPY)
+    program.chmod(0o755)
+    eventually(lambda: sky.json("status", "brings01")["status"] == "running")  # no probe runs
+    path = f"{tmp_path}:{sky.environment['PATH']}"
+    there = replace(sky, environment={**sky.environment, "PATH": path})
+    done = there("stacks", "brings01", "--bring-py-spy")
+    assert done.stdout.startswith("2 ranks: load (x.py:3)\n"), done.stderr
+    assert "other" not in done.stdout
 
 
 @pytest.mark.practice_only

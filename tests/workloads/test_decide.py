@@ -173,6 +173,34 @@ def test_hold_is_refused_by_backends_that_stop_all_nodes(tmp_path: Path) -> None
         plans(drafted(text, tmp_path, backend="indexed"))
 
 
+@pytest.mark.parametrize(
+    ("fields", "flags", "expected"),
+    [
+        ("on_hang: fail", {}, ""),
+        ("on_hang: dump", {"num_nodes": "1"}, "only the nodes of a task are compared"),
+        ("on_hang: restart", {}, "job_recovery has no restarts"),
+    ],
+)
+def test_on_hang_is_written_on_the_task_or_refused(
+    tmp_path: Path, fields: str, flags: dict[str, str], expected: str
+) -> None:
+    text = f"num_nodes: 2\nrun: echo\nconfig: {{kubectl_sky: {{{fields}}}}}\n"
+    if expected:
+        with pytest.raises(SkyError, match=expected):
+            plans(drafted(text, tmp_path, **flags))
+        return
+    (plan,) = plans(drafted(text, tmp_path))
+    assert plan.annotations["kubectl-sky/on-hang"] == "fail 10m"
+    assert plan.env["KUBECTL_SKY_ON_HANG"] == "fail 10m"
+
+
+def test_on_hang_fail_is_refused_with_restarts(tmp_path: Path) -> None:
+    config = "config: {kubectl_sky: {on_hang: {action: fail, after: 5m}}}\n"
+    recovery = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n"
+    with pytest.raises(SkyError, match="job_recovery would start the node again"):
+        plans(drafted(f"num_nodes: 2\nrun: echo\n{config}{recovery}", tmp_path))
+
+
 def test_hold_is_refused_with_restarts_after_failures(tmp_path: Path) -> None:
     text = "run: echo\nresources: {job_recovery: {max_restarts_on_errors: 2}}\n"
     with pytest.raises(SkyError, match="a failed node cannot both be held and start again"):
