@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kubectl_sky.actions.notify import Notification
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.tasks.find import Scope, Target
+    from kubectl_sky.words.settings import Settings
 
 _MAX_VERDICTS = 10  # failed tasks whose cause is looked for
 _STATES = ("running", "completed", "failed", "delete")
@@ -121,7 +122,6 @@ def command(
     or if a task that should fail has completed.
     """
     from kubectl_sky.actions import notify
-    from kubectl_sky.actions.config import preferences
     from kubectl_sky.tasks.pipeline import wait_for_all
     from kubectl_sky.tasks.watch import Until, Wait
 
@@ -137,9 +137,8 @@ def command(
     if leads and until is not Until.FINISHED:
         raise UserError(f"--continue cannot be combined with --for={state}", "remove one of them")
     seconds = timeout.total_seconds() if timeout is not None else None
-    settings = preferences()
-    lost_after = settings.lost_after if leads else None
-    wait = Wait(seconds, until, leads, lost_after, settings.silence_limit)
+    lost_after = _preferences().lost_after if leads else None
+    wait = Wait(seconds, until, leads, lost_after, lambda: _preferences().silence_limit)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     targets = _targets(session, scope, references, state)
@@ -187,6 +186,12 @@ def _notify(url: str | None, document: "Notification") -> None:
     problem = notify.send(url, document) if url else ""
     if problem:
         output.warning(problem)
+
+
+def _preferences() -> "Settings":
+    from kubectl_sky.actions.config import preferences
+
+    return preferences()
 
 
 def _print(session: "Session", finished: "Sequence[Target]", form: str | None, state: str) -> None:

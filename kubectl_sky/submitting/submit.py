@@ -100,7 +100,7 @@ class Prepared(Struct, frozen=True):
             until_ready=True,
             leads=True,
             node_lost_after=self.task_file.settings.lost_after,
-            silent_after=self.task_file.settings.silence_limit,
+            read_silence_limit=lambda: self.task_file.settings.silence_limit,
         )
 
 

@@ -12,10 +12,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.hangs import Hang, find_hang, list_silent
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.spec.lifecycle import OnHang
-from kubectl_sky.spec.pipeline import seconds
 from kubectl_sky.tasks import ranks
-from kubectl_sky.tasks.stacks import dump
 from kubectl_sky.words import age, assets, names
 
 _MAX_LISTED = 16  # tasks of a list whose silence is looked for: the newest
@@ -87,19 +84,19 @@ def find_hangs(
 class HangReporter:
     """Note once which node of a task hangs, and do what its file says, while a client waits.
 
-    A `limit` of 0 looks at none. Only a client that `leads` does what the file says.
+    A limit of 0 looks at none. Only a client that `leads` does what the file says.
     """
 
     def __init__(
         self,
         session: Session,
         note: Callable[[str], None],
-        limit: timedelta,
+        read_limit: Callable[[], timedelta],
         leads: Callable[[], bool] = lambda: False,
     ) -> None:
         self._session = session
         self._note = note
-        self._limit = limit
+        self._read_limit = read_limit
         self._leads = leads
         self._next_look = monotonic() + _LOOK_SECONDS
         self._is_silent = False
@@ -107,9 +104,9 @@ class HangReporter:
 
     def __call__(self, task: TaskStatus) -> None:
         """Look for it; called often, it does so every half a minute."""
-        if not self._limit or monotonic() < self._next_look or not ranks.list_running(task):
+        if monotonic() < self._next_look or not ranks.list_running(task):
             return
-        hangs = find_hangs(self._session, task.namespace, [task], lambda: self._limit)
+        hangs = find_hangs(self._session, task.namespace, [task], self._read_limit)
         hang = hangs.get(id(task))
         if hang and not self._is_silent:
             self._note(f"{task.name}: {_describe(task, hang)}")
@@ -121,9 +118,14 @@ class HangReporter:
 
     def _act(self, task: TaskStatus, hang: Hang) -> None:
         """Do what the file says, once, when the time is over."""
+        if not task.on_hang or self._has_acted:
+            return
+        from kubectl_sky.spec.lifecycle import OnHang  # noqa: PLC0415 -- most tasks have no such
+        from kubectl_sky.spec.pipeline import seconds  # noqa: PLC0415
+        from kubectl_sky.tasks.stacks import dump  # noqa: PLC0415
+
         action, _, after = task.on_hang.partition(" ")
-        is_due = bool(action) and hang.silence >= timedelta(seconds=seconds(after))
-        if not is_due or self._has_acted or not self._leads():
+        if hang.silence < timedelta(seconds=seconds(after)) or not self._leads():
             return
         self._has_acted = True
         self._note(f"{task.name}: {hang.text}{hang.more}")

@@ -59,7 +59,7 @@ class LogRequest(Struct, frozen=True):
     shown: dict[str, str] = {}  # the last line that was written of each pod
     leads: bool = False
     node_lost_after: timedelta | None = None  # after which pods of a cluster node are replaced
-    silent_after: timedelta = timedelta(0)  # after which it is noted that no node prints; 0: never
+    read_silence_limit: Callable[[], timedelta] = timedelta  # after which that is noted; 0: never
 
     def wants(self, node: NodeStatus) -> bool:
         return not self.ranks or node.index in self.ranks
@@ -325,7 +325,7 @@ class TaskFollower:
             report_hang = HangReporter(
                 patient,
                 self.note,
-                self.request.silent_after,
+                self.request.read_silence_limit,
                 lambda: self.request.leads and leads(),
             )
             for snapshot in watch_task(self.session, self.latest, self.stop, self.shared):

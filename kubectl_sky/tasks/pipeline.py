@@ -173,7 +173,9 @@ def _wait_for_task(
     stop_kept_pods = stop.KeptPodsStopper(patient, leads, ui.note)
     replace_lost_pods = LostPodsReplacer(patient, leads, ui.note, wait.node_lost_after)
 
-    report_hang = HangReporter(patient, ui.note, wait.silent_after, lambda: wait.leads and leads())
+    report_hang = HangReporter(
+        patient, ui.note, wait.read_silence_limit, lambda: wait.leads and leads()
+    )
 
     def update(current: TaskStatus) -> None:
         reporter.update(current)

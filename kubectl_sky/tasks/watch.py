@@ -328,14 +328,14 @@ class Wait(Struct, frozen=True):
 
     A client that `leads` continues pipelines, stops the remaining nodes of a failed task, and
     replaces pods of cluster nodes that are lost for `node_lost_after`; None leaves them. Which node
-    hangs is noted, at the latest when none has printed for `silent_after`; 0 looks at none.
+    hangs is noted, at the latest when none has printed for as long as `read_silence_limit` says.
     """
 
     timeout: float | None = None
     until: Until = Until.FINISHED
     leads: bool = False
     node_lost_after: timedelta | None = None
-    silent_after: timedelta = timedelta(0)
+    read_silence_limit: Callable[[], timedelta] = timedelta
     stop: Event = field(default_factory=Event)
     since: float = field(default_factory=monotonic)
 

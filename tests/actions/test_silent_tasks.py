@@ -88,13 +88,13 @@ def test_client_that_waits_notes_once_which_node_hangs(
     session = api.session()
     (task,) = find.list_tasks(session, find.Scope("default", None))
     notes: list[str] = []
-    report = hangs.HangReporter(session, notes.append, timedelta(minutes=10))
+    report = hangs.HangReporter(session, notes.append, lambda: timedelta(minutes=10))
     report(task)
     report(task)
     assert len(notes) == 1
     assert notes[0].startswith("train: no rank has printed anything for ")
 
-    hangs.HangReporter(session, notes.append, timedelta(0))(task)
+    hangs.HangReporter(session, notes.append, timedelta)(task)
     assert len(notes) == 1, "the setting is 0"
 
 
@@ -138,7 +138,9 @@ def test_client_that_leads_ends_the_node_that_hangs_once(
     (task,) = find.list_tasks(session, find.Scope("default", None))
     task = replace(task, on_hang=on_hang)
 
-    report = hangs.HangReporter(session, lambda _: None, timedelta(minutes=10), lambda: leads)
+    report = hangs.HangReporter(
+        session, lambda _: None, lambda: timedelta(minutes=10), lambda: leads
+    )
     report(task)
     report(task)
     assert ended == expected
