@@ -60,7 +60,8 @@ def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
 
     answers = in_nodes(nodes, read_node).values()
     activities = tuple(answer for answer in answers if isinstance(answer, RankActivity))
-    if not list_silent(activities, session.now()):
+    is_lost = any(node.lost_since for node in nodes)  # the others wait for it
+    if is_lost or not list_silent(activities, session.now()):
         return activities
     return _find_places(session, task, nodes, activities)
 
@@ -99,6 +100,8 @@ def list_running(task: TaskStatus) -> list[NodeStatus]:
 
 
 def read_log(session: Session, task: TaskStatus, node: NodeStatus) -> RankActivity:
+    if node.lost_since:  # the API server would wait 10 seconds for its cluster node
+        return RankActivity(node.index, node.restarts)
     try:
         lines = CoreManager(session).last_lines(
             task.namespace, node.pod, names.CONTAINER, LINES, timestamps="true"

@@ -13,7 +13,7 @@ from kubectl_sky.tasks import find, hangs, ranks, stacks
 from kubectl_sky.words import kinds
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
-from tests.builders import ID
+from tests.builders import ID, make_silent
 from tests.fake_cluster import FakeCluster
 
 METRICS = kinds.POD_METRICS
@@ -153,3 +153,11 @@ def test_py_spy_is_not_brought_from_a_machine_without_it(
     code, _, err = run("stacks", ID, "--bring-py-spy")
     assert code == 2
     assert "this machine has no py-spy" in err
+
+
+def test_doctor_asks_for_no_log_of_cluster_node_that_does_not_respond(
+    run: Run, api: FakeCluster, pods: list[str]
+) -> None:
+    api.put(make_silent(api.get(kinds.POD, pods[1]), "n2", "2026-01-01T00:00:00Z"))
+    assert "its cluster node n2 does not respond" in run("doctor", ID)[1]
+    assert len(logs(api)) == 2
