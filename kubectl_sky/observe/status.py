@@ -26,6 +26,7 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.reasons import (
     JOB_NOT_FOUND,
+    NODE_LOST,
     RETRYING,
     TERMINATING,
     DetailedStatus,
@@ -398,7 +399,8 @@ class TaskStatus(Part, frozen=True, dict=True):
         if node.reason == RETRYING:
             cause = f": {text}" if (text := self.causes.get(RETRYING)) else ""
             return f"{node.message}{cause}"
-        silent = f": {node.message}" if node.reason == TERMINATING and node.message else ""
+        is_silent = node.reason in (NODE_LOST, TERMINATING) and node.message
+        silent = f": {node.message}" if is_silent else ""
         return self.causes.get(node.reason) or f"{node.reason}{silent}"
 
 

@@ -162,7 +162,8 @@ def test_node_on_silent_cluster_node_is_unknown(ready: Json, containers: str, re
     assert (node.state, node.reason) == (State.RUNNING, reason)
     assert read_detailed_status(node) == ("unknown" if reason else "running")
     assert task.detailed_status == read_detailed_status(node)
-    assert pipelines.reason(task) == ("node-0: NodeLost" if reason else "")
+    note = "node-0: NodeLost: cluster node worker-1 does not respond"
+    assert pipelines.reason(task) == (note if reason else "")
 
 
 def test_node_failed_without_pod_has_unknown_cause() -> None:
