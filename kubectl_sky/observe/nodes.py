@@ -12,6 +12,7 @@ from kubectl_sky.observe import reasons
 from kubectl_sky.observe.reasons import (
     JOB_NOT_FOUND,
     NODE_LOST,
+    NODE_TAINTED,
     NOT_SCHEDULED,
     POD_DELETED,
     POD_NOT_FOUND,
@@ -245,6 +246,23 @@ def _with_disruption(status: NodeStatus, pod: Pod | None) -> NodeStatus:
     )
 
 
+def read_disruption(pod: Pod) -> Condition:
+    """Return why the cluster took a pod.
+
+    It takes those of a lost cluster node by a taint, too. Without the kubelet, no container of them
+    ends in time.
+    """
+    disruption = condition(pod, "DisruptionTarget") or NO_CONDITION
+    end = container(pod).state.terminated
+    if not end or disruption.reason != "DeletionByTaintManager":
+        return disruption
+    grace = timedelta(seconds=bounded.integer(pod.metadata.deletion_grace_period_seconds))
+    finished = age.parse(end.finished_at)
+    deleted = age.parse(pod.metadata.deletion_timestamp)
+    is_late = finished and deleted and finished - deleted > grace
+    return disruption if is_late else replace(disruption, reason=NODE_TAINTED)
+
+
 def is_stuck(pod: Pod) -> bool:
     """Return whether a pod is being deleted, and only its silent cluster node keeps it."""
     return bool(pod.metadata.deletion_timestamp) and is_silent(pod)
@@ -448,7 +466,7 @@ def _ended(base: NodeStatus, pod: Pod, end: Terminated) -> NodeStatus:
     succeeded = end.exit_code == 0
     status = pod.status
     metadata = pod.metadata
-    disruption = condition(pod, "DisruptionTarget") or NO_CONDITION
+    disruption = read_disruption(pod)
     if is_ended_by_us(pod):
         status = PodStatus()
         disruption = NO_CONDITION

@@ -14,6 +14,7 @@ DELETING = "Deleting"  # signal of a task whose objects are being deleted
 HELD = "Held"  # signal of a node whose failed container is held
 JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
 NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
+NODE_TAINTED = "NodeTainted"  # reason of a failed node whose cluster node has a NoExecute taint
 NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
 POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
 POD_KEPT = "PodKept"  # signal of a node whose pod other containers keep after `main` has ended
@@ -75,6 +76,7 @@ _REASONS = (
         waits="waiting for the earlier pod to be deleted",
     ),
     Reason(NODE_LOST, {"running": DetailedStatus.UNKNOWN}, is_told=True, yields=True),
+    Reason(NODE_TAINTED, ended="its cluster node was tainted"),
     Reason(WAITING_FOR_NODES, is_normal=True, waits="waiting to meet the other nodes"),
     Reason(MEETS_NOBODY, is_told=True, ended="it started after another node had completed"),
     Reason(POD_DELETED, yields=True),

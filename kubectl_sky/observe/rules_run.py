@@ -16,6 +16,7 @@ from kubectl_sky.observe.reasons import (
     HELD,
     JOB_NOT_FOUND,
     NODE_LOST,
+    NODE_TAINTED,
     POD_DELETED,
     POD_KEPT,
     POD_NOT_FOUND,
@@ -309,6 +310,12 @@ RUN: tuple[Rule, ...] = (
         "Evicted|EvictionByEvictionAPI|TerminationByKubelet",
         "",
         "evicted from its cluster node|: {message}",
+    ),
+    _gone(
+        "cluster-node-tainted",
+        NODE_TAINTED,
+        "",
+        "its cluster node was tainted|: {message}",
     ),
     _gone(
         "cluster-node-lost",

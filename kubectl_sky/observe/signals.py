@@ -14,7 +14,14 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe import queues, reasons
 from kubectl_sky.observe.hangs import find_hang
-from kubectl_sky.observe.nodes import NodeStatus, State, container, init_statuses, is_ended_by_us
+from kubectl_sky.observe.nodes import (
+    NodeStatus,
+    State,
+    container,
+    init_statuses,
+    is_ended_by_us,
+    read_disruption,
+)
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.reasons import (
@@ -419,7 +426,7 @@ def _scheduling_signals(snapshot: TaskSnapshot, pod: Pod) -> Iterator[Signal]:
             signals = _split_scheduler_message(condition.reason, message)
             yield from _with_all_resources(snapshot, pod, list(signals))
         if kind == "DisruptionTarget" and condition.status == "True":
-            yield Signal(SignalSource.POD, condition.reason, message)
+            yield Signal(SignalSource.POD, read_disruption(pod).reason, message)
 
     if status.reason and not is_ended_by_us(pod):
         yield Signal(SignalSource.POD, status.reason, status.message)

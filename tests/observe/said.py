@@ -257,6 +257,7 @@ SAID = (
         "Evicted",
     ),
     Said("evicted", "drained", "evicted from its cluster node", "EvictionByEvictionAPI"),
+    Said("cluster-node-tainted", "taint", "its cluster node was tainted", "NodeTainted"),
     Said("cluster-node-lost", "gone", "its cluster node was lost", "DeletionByTaintManager"),
     Said("pod-deadline", "late", "activeDeadlineSeconds of its pod", "DeadlineExceeded"),
     Said("disk-full", "OSError: [Errno 28] No space left on device", "no space left on device"),

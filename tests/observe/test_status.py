@@ -10,7 +10,9 @@ import pytest
 from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.observe import pipelines
 from kubectl_sky.observe.nodes import State, read_detailed_status
+from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.verdict import judge
 from kubectl_sky.observe.waiting import stage
 from kubectl_sky.tasks.live import pack
 from kubectl_sky.words import names
@@ -18,6 +20,7 @@ from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.workloads import registry
 from tests.builders import (
     ID,
+    condition,
     make_indexed_pod,
     make_job,
     make_metadata,
@@ -25,7 +28,7 @@ from tests.builders import (
     make_whole,
     terminated,
 )
-from tests.reading import read_job, read_jobs, read_pod, read_pods
+from tests.reading import read_job, read_jobs, read_objects, read_pod, read_pods
 
 RUN = {kind.kind for kind in registry.KINDS}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
@@ -164,6 +167,32 @@ def test_node_on_silent_cluster_node_is_unknown(ready: Json, containers: str, re
     assert task.detailed_status == read_detailed_status(node)
     note = "node-0: NodeLost: cluster node worker-1 does not respond"
     assert pipelines.reason(task) == (note if reason else "")
+
+
+@pytest.mark.parametrize(
+    ("ended", "cause"),
+    [
+        ("2026-01-01T00:05:10Z", "its cluster node was tainted"),
+        ("2026-01-01T00:20:00Z", "its cluster node was lost"),
+    ],
+    ids=["in-time", "late"],
+)
+def test_pod_that_a_taint_deleted_was_on_a_lost_cluster_node_if_it_ended_late(
+    ended: str, cause: str
+) -> None:
+    """The node controller taints a lost cluster node, too, whose kubelet may come back."""
+    taint = condition("DisruptionTarget", "DeletionByTaintManager")
+    pod = make_pod(0, "Failed", terminated(143, at=ended), conditions=[taint])
+    deletion = {
+        "deletionTimestamp": "2026-01-01T00:05:30Z",
+        "deletionGracePeriodSeconds": 30,
+    }
+    pod["metadata"] |= deletion
+    jobs = [make_job(end="Failed")]
+    task = fold(jobs, [pod])
+    assert task.note == f"node-0: {cause} (exit code 143)"
+    objects = read_objects({"Job": jobs, "Pod": [pod]})
+    assert cause in judge(task, TaskSnapshot(ID, "default", objects)).summary
 
 
 def test_node_failed_without_pod_has_unknown_cause() -> None:
