@@ -84,6 +84,8 @@ _REASONS = (
     Reason("DeletionByTaintManager", ended=_LOST),
     Reason("DeletionByPodGC", ended=_LOST),
     Reason("NodeShutdown", ended=_LOST),
+    Reason("EvictionByEvictionAPI", ended="evicted from its cluster node"),
+    Reason("PreemptionByScheduler", ended="the scheduler preempted its pod"),
     Reason("Error", ended=""),
     Reason("Failed", ended=""),
     Reason(

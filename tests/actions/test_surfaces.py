@@ -196,7 +196,7 @@ STATES: list[tuple[Sequence[tuple[str, int]], str, int, str]] = [
         [("start", 0), ("start", 1), ("preempt", 1), ("complete", 0)],
         "failed",
         4,
-        "PreemptionByScheduler",
+        "the scheduler preempted its pod",
     ),
     ([("suspend", 0), ("suspend", 1)], "pending", 1, "Suspended"),
     (

@@ -68,11 +68,11 @@ def test_deaths_evicted_pod_of_indexed_job_is_the_first_failure() -> None:
     pods[1]["status"]["conditions"] = [condition("DisruptionTarget", "EvictionByEvictionAPI")]
     whole = make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])
     (task,) = status.tasks(read_jobs([whole]), read_pods(pods))
-    assert task.note == "node-1: EvictionByEvictionAPI (exit code 143)"
+    assert task.note == "node-1: evicted from its cluster node (exit code 143)"
     (gone,) = status.tasks(read_jobs([whole]), [])
     kept = Evidence(task.id, task.name, task.namespace, "https://x", task.created_at)
     restored = evidence.restored(gone, kept.merge(evidence.deaths(task, read_pods(pods)), task))
-    assert restored.note == "node-1: EvictionByEvictionAPI (exit code 143)"
+    assert restored.note == "node-1: evicted from its cluster node (exit code 143)"
     verdict = judge(
         restored, TaskSnapshot(task.id, "default", read_objects({"Job": (whole,)}), {}, restored)
     )
