@@ -196,14 +196,13 @@ def forwarding(namespace: str) -> Sequence[str]:
 
 
 def proxy(place: Place) -> Sequence[str]:
-    """The kube-proxy. Connections come from its router, so that answers pass its rules."""
+    """The kube-proxy."""
     return [
         "kube-proxy",
         f"--kubeconfig={place.kubeconfig}",
         f"--master=https://{place.address}:{place.ports.api}",
         f"--hostname-override={place.node}",
         "--proxy-mode=iptables",
-        "--masquerade-all",
         "--healthz-bind-address=",
         "--metrics-bind-address=",
         "--conntrack-max-per-core=0",

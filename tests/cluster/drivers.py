@@ -77,5 +77,5 @@ DRIVERS = (
 # Those that a test asks for by name.
 NAMED = {
     "practice": Driver("the practice cluster", lambda: True, lambda: None, practice.cluster),
-    "nodes": Driver("three cluster nodes", lambda: True, machine.prepare, nodes.cluster),
+    "nodes": Driver("three cluster nodes", lambda: True, nodes.prepare, nodes.cluster),
 }

@@ -129,7 +129,9 @@ def load(cluster: Cluster, archive: Path) -> None:
     built = [path for path in FOLDER.glob("*/kubeconfig") if entry["server"] in path.read_text()]
     if not built:
         pytest.skip("only a cluster that was built on this machine imports images from a file")
-    bring(built[0].parent / "containerd.sock", [archive])
+    folder = built[0].parent
+    for socket in (*folder.glob("containerd.sock"), *folder.glob("*/containerd.sock")):
+        bring(socket, [archive])
 
 
 def bring(socket: Path, archives: Iterable[Path]) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster import cache, components, images, machine
+from tests.cluster import cache, components, images, machine, policies
 from tests.cluster.api import request
 from tests.cluster.components import USERS
 from tests.cluster.place import NodePlace, Place
@@ -32,6 +32,12 @@ class Daemon(NamedTuple):
         """The command that enters the namespace: `ip netns exec` would hide control groups."""
         enter = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace else []
         return [*enter, *self.command]
+
+
+def prepare() -> None:
+    """Install and build all that the cluster needs. Raises Unavailable, Broken."""
+    machine.prepare()
+    policies.program()
 
 
 def places(place: Place) -> list[NodePlace]:
@@ -73,6 +79,7 @@ def programs(node: NodePlace, kube: str) -> dict[str, Daemon]:
         f"{node.node}-containerd": Daemon(components.containerd(node), node.router),
         f"{node.node}-kubelet": Daemon(kubelet, node.router),
         f"{node.node}-proxy": Daemon(proxy, node.router),
+        f"{node.node}-enforcer": Daemon(policies.enforcer(node), node.router),
     }
 
 
@@ -97,6 +104,7 @@ def network(place: Place, nodes: Sequence[NodePlace]) -> Iterator[Sequence[str]]
         yield [*own, "link", "set", "eth0", "up"]
         yield [*own, "route", "add", "default", "via", place.address]
         yield components.forwarding(node.router)
+        yield from policies.asking(node.router)
         yield [*plane, "route", "add", str(node.subnet), "via", node.listen]
 
     for node in nodes:
@@ -151,7 +159,7 @@ class _Nodes(Starter):
 @contextmanager
 def cluster() -> Iterator[Cluster]:
     """Run the cluster. Raises Unavailable."""
-    machine.prepare()
+    prepare()
     with cache.lock("clusters"):
         machine.sweep()
         place = Place.claim_apart()

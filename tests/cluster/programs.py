@@ -27,6 +27,7 @@ PROGRAMS = {
     "krew": Program("krew", "sigs.k8s.io/krew/cmd/krew"),
     "krew-validate": Program("krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest"),
     "kwok": Program("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    "network-policies": Program("network-policies", "."),
     "oauth2-proxy": Program("oauth2-proxy", "github.com/oauth2-proxy/oauth2-proxy/v7"),
     "rclone": Program("rclone", "github.com/rclone/rclone"),  # serves a store of buckets, too
 }

@@ -50,7 +50,9 @@ class Starter:
         for part in components.router(place):
             run(part)
         enter = ["ip", "netns", "exec", place.router]
-        self._run("proxy", [*enter, self._kube, *components.proxy(place)])
+        # Connections come from its router, so that answers pass its rules.
+        proxy = [*components.proxy(place), "--masquerade-all"]
+        self._run("proxy", [*enter, self._kube, *proxy])
         request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", STORAGE_CLASS)
         self._wait_for_node(place)
 
