@@ -55,7 +55,6 @@ _STREAM_SECONDS = 180.0  # until a stream starts
 _REVIEWS = ("/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/")
 _AGGREGATED = f"/apis/{errors.METRICS}/"  # may be away while the API server is not
 _DATE_RESOLUTION = timedelta(seconds=3)  # a Date has whole seconds, and some servers cache it
-_RESTART_SECONDS = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
 
 
 class Answer(Struct, Generic[T], frozen=True):
@@ -96,7 +95,8 @@ class Session:
         self._lock = threading.Lock()
         self._cache: dict[str, Future[Any]] = {}
         self.practice_warnings: dict[str, None] = {}  # of the practice cluster, each once
-        self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
+        self._lost_at = -TIMEOUT_SECONDS  # monotonic time of the last request without an answer
+        self._ready_at = 0.0  # since when the server is known to be ready
         self._clock = _Clock()
         self._outage = Outage()
         self._patience: tuple[Event, float | None] | None = None
@@ -184,8 +184,9 @@ class Session:
 
         while True:
             reply = None
+            sent_at = monotonic()
             try:
-                reply = self._check(info, self.exchange(outgoing))
+                reply = self._check(info, self.exchange(outgoing), sent_at)
                 for text in _PRACTICE_WARNING.findall(str(reply.headers.get("Warning") or "")):
                     self.practice_warnings.setdefault(text)
                 data: Any = _decode(info, reply, shape)
@@ -232,7 +233,8 @@ class Session:
 
     def open(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
         """Send a request and return the answer. Raises ClusterError if it is refused, or lost."""
-        return self._check(outgoing.info, self.exchange(outgoing, attempt))
+        sent_at = monotonic()
+        return self._check(outgoing.info, self.exchange(outgoing, attempt), sent_at)
 
     def exchange(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
         """Send a request and return the answer, whatever its status.
@@ -296,7 +298,11 @@ class Session:
     def check_ready(self) -> None:
         """Raise ClusterError unless the API server is ready; one that refuses to say is ready."""
         with suppress(Unauthorized, Forbidden):
-            self.open(Outgoing(RequestInfo("GET", "/readyz", self.server), {}, {"Accept": "*/*"}))
+            self.open(self._readiness)
+
+    @property
+    def _readiness(self) -> Outgoing:
+        return Outgoing(RequestInfo("GET", "/readyz", self.server), {}, {"Accept": "*/*"})
 
     def in_namespace(self, namespace: str) -> Self:
         """Return a session for another namespace, with the same connections and credentials."""
@@ -390,7 +396,7 @@ class Session:
             headers.add(name, _header(value))
         return headers
 
-    def _check(self, info: RequestInfo, reply: Reply) -> Reply:
+    def _check(self, info: RequestInfo, reply: Reply, sent_at: float) -> Reply:
         """Raise ClusterError if a request was refused, or redirected."""
         if reply.status < 300:
             self._outage.end()
@@ -398,11 +404,24 @@ class Session:
         if reply.status < 400:
             raise errors.refuse_redirect(info, reply.status, reply.headers.get("Location", ""))
         problem = errors.refuse(info, reply.status, reply.data)
-        if reply.status in (401, 403) and monotonic() - self._lost_at < _RESTART_SECONDS:
+        if reply.status in (401, 403) and self._may_lack_rights(sent_at):
             raise errors.restarting(info, problem)
         if is_answer(problem):
             self._outage.end()
         raise problem
+
+    def _may_lack_rights(self, sent_at: float) -> bool:
+        """Whether the server may not have loaded RBAC when a request was sent.
+
+        A restarted one answers before, and is ready when it has: half a minute later if it is busy.
+        """
+        was_ready = self._lost_at < self._ready_at <= sent_at
+        if was_ready or sent_at - self._lost_at >= TIMEOUT_SECONDS:
+            return False
+        with suppress(ClusterError):
+            if self.exchange(self._readiness).status < 300:
+                self._ready_at = monotonic()
+        return True
 
     def _renew(self, used: Target) -> Target:
         with self._lock:

@@ -109,6 +109,36 @@ def test_command_outage_before_any_request_but_the_first_has_the_same_result(
         assert err.count(NOTE) <= 1
 
 
+def test_rights_that_a_restarted_server_has_not_loaded_are_waited_for(
+    run: Run, api: FakeCluster, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is busy, and takes 45 seconds until it is ready."""
+    late = [0.0]
+    monkeypatch.setattr(session, "monotonic", lambda: monotonic() + late[0])
+
+    def leave(request: Request, number: int) -> bool:
+        if not (api.ready and request.method == "POST" and "/jobs" in request.url) or asked:
+            return False
+        api.ready = False
+        api.forbidden = {"get jobs", "create jobs"}
+        return True
+
+    def answer(request: Request) -> Reply:
+        if request.url.endswith("/readyz"):
+            late[0] = 45.0
+            api.ready = len(asked) > 3
+            api.forbidden = set() if api.ready else api.forbidden
+            asked.append(request)
+        return server.answer(request)
+
+    asked: list[Request] = []
+    server.leaves = leave
+    api.answer = answer  # type: ignore[method-assign]
+    code, _, err = run(*SUBMIT.split())
+    assert code == 0, err
+    assert api.count("create jobs") >= 2 and len(asked) > 3
+
+
 def test_first_request_without_a_server_is_an_error_at_once(run: Run, server: Server) -> None:
     server.leaves = lambda request, answers: answers == 1
     code, _, err = run("list")
