@@ -459,8 +459,8 @@ def _kubelet_signals(snapshot: TaskSnapshot, pod: Pod) -> Iterator[Signal]:
 
     Scheduler events are skipped: the pod's PodScheduled condition has the same message.
     """
-    if _phase(pod) in ("Running", "Succeeded"):
-        return
+    if _phase(pod) in ("Running", "Succeeded") or pod.status.reason:
+        return  # what the kubelet says of its end is the cause
     name = pod.metadata.name
     host = pod.spec.node_name
     cluster_node = snapshot.named(kinds.NODE, host) if host else None
