@@ -13,7 +13,10 @@ from kubectl_sky.words.pod_objects import Pod
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
 _LOG_SECONDS = 30.0  # seconds to read the end of a log
-_NO_LOG = b"unable to retrieve container logs for "
+_NO_LOG = (
+    b"unable to retrieve container logs for ",
+    b'failed to try resolving symlinks in path "',
+)
 _SILENCE_SECONDS = 10.0  # seconds without data before the read fails
 
 

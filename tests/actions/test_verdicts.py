@@ -61,14 +61,24 @@ def test_wait_failed_task_of_unknown_cause_has_no_verdict(
     assert run("wait", ID)[2] == ""
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"unable to retrieve container logs for containerd://8eb79a197d71",
+        b'failed to try resolving symlinks in path "/var/log/pods/a_b_c/main/0.log": lstat'
+        b" /var/log/pods/a_b_c/main/0.log: no such file or directory",
+    ],
+    ids=["container", "file"],
+)
 def test_doctor_does_not_take_a_missing_log_for_last_lines(
-    run: Run, api: FakeCluster, send: Submitter
+    run: Run, api: FakeCluster, send: Submitter, text: bytes
 ) -> None:
     send(HELLO)
-    api.log(api.start(JOB), b"unable to retrieve container logs for containerd://8eb79a197d71")
+    api.log(api.start(JOB), text)
     api.finish(JOB, 3)
     out = run("doctor", ID)[1]
     assert "exit code 3" in out and "last lines" not in out
+    assert text[:20].decode() not in out
 
 
 def fail_to_pull(api: FakeCluster, pod: str) -> None:
