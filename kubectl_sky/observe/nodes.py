@@ -43,6 +43,7 @@ from kubectl_sky.workloads.workload import (
 )
 
 _HELD = re.compile(r"held ([0-9]{1,11}) ([0-9]{1,3}) (setup|run)\s*$")  # written by hold.sh
+_LATE = timedelta(seconds=30)  # after the end of a grace period
 _POD_FAILED = "BackoffLimitExceeded"  # the Job's reason when its pod failed or was deleted
 
 
@@ -261,6 +262,28 @@ def read_disruption(pod: Pod) -> Condition:
     deleted = age.parse(pod.metadata.deletion_timestamp)
     is_late = finished and deleted and finished - deleted > grace
     return disruption if is_late else replace(disruption, reason=NODE_TAINTED)
+
+
+def with_silence(pod: Pod, now: datetime) -> Pod:
+    """Return a pod that a lost cluster node keeps as the node controller marks one that was ready.
+
+    It marks no other. But a kubelet that responds ends every pod soon after its grace period.
+    """
+    deleted = age.parse(pod.metadata.deletion_timestamp)
+    if not deleted or now - deleted <= _LATE or is_silent(pod):
+        return pod
+    disruption = condition(pod, "DisruptionTarget") or NO_CONDITION
+    has_ended = pod.status.has_ended or container(pod).state.terminated
+    if disruption.reason != "DeletionByTaintManager" or has_ended:
+        return pod
+
+    since = disruption.last_transition_time
+    marks = (
+        Condition(type="ContainersReady", status="True"),
+        Condition(type="Ready", status="False", last_transition_time=since),
+    )
+    conditions = (*pod.status.conditions, *marks)  # of each type, the last one counts
+    return replace(pod, status=replace(pod.status, conditions=conditions))
 
 
 def is_stuck(pod: Pod) -> bool:

@@ -5,7 +5,7 @@ replaced Job do not count.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -71,6 +71,10 @@ class TaskObjects(Struct, frozen=True, dict=True):
     @property
     def all_pods(self) -> list[Pod]:
         return [pod for pods in self.pods.values() for pod in pods]
+
+    def edit_pods(self, edit: Callable[[Pod], Pod]) -> "TaskObjects":
+        """Return the same with edited pods."""
+        return replace(self, pods={uid: list(map(edit, pods)) for uid, pods in self.pods.items()})
 
 
 def decide(

@@ -15,7 +15,7 @@ from kubectl_sky.observe import evidence, status
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.evidence import LINES, LOGS, Evidence
 from kubectl_sky.observe.explain import Surroundings, explain, pods_by_key
-from kubectl_sky.observe.nodes import State, is_lost
+from kubectl_sky.observe.nodes import State, is_lost, with_silence
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import names, settings
@@ -93,6 +93,8 @@ def fold(session: Session, owned: Sequence[TaskObjects]) -> list[TaskStatus]:
 
     Failed nodes without a pod get their recorded causes.
     """
+    now = session.now()
+    owned = [task.edit_pods(lambda pod: with_silence(pod, now)) for task in owned]
     by_key = {task.key: task for task in owned}
 
     def add_causes(task: TaskStatus) -> TaskStatus:

@@ -14,7 +14,7 @@ from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, Forbidden, NotFound
 from kubectl_sky.observe.deletion import repair
-from kubectl_sky.observe.nodes import NodeStatus, is_stuck
+from kubectl_sky.observe.nodes import NodeStatus, is_stuck, with_silence
 from kubectl_sky.observe.reasons import TERMINATING
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds
@@ -61,7 +61,7 @@ def _remove(session: Session, namespace: str, name: str) -> float | None:
     The finalizer of another one goes, too: its controller waits for an end that nobody can report.
     """
     pod = _get(session, namespace, name)
-    if pod is None or not is_stuck(pod):
+    if pod is None or not is_stuck(with_silence(pod, session.now())):
         return _LATER  # the status was read before, and another pod may have its name now
     ends = age.parse(pod.metadata.deletion_timestamp)
     if ends and ends > session.now():

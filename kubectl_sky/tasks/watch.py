@@ -18,6 +18,7 @@ from kubectl_sky.observe import ownership, record, waiting
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Key, Missing, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
+from kubectl_sky.observe.reasons import TERMINATING
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence, find
 from kubectl_sky.tasks.evidence import EvidenceRecorder
@@ -140,7 +141,7 @@ def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[
                 yield None
                 continue
             tasks = evidence.fold(session, owned)
-            changed = any(task.incomplete for task in tasks)  # may be explained later
+            changed = any(map(_may_change, tasks))
             yield TaskUpdate(tasks, owned)
         elif not change:
             yield None
@@ -234,11 +235,11 @@ def watch_task(
     def take_snapshot() -> WatchedTask:
         return _snapshot(session, task, resolver.decide(task.namespace, *items.split()))
 
-    incomplete = False
+    may_change = False
     changes = shared.changes(task, stop) if shared else None
     own = watch_kinds(session, watched, stop)
     for change in changes or own:
-        if change is None and not incomplete:
+        if change is None and not may_change:
             yield None
             continue
         if change:
@@ -257,7 +258,7 @@ def watch_task(
                 pod.metadata.uid not in existing and not _has_ended(pod) for pod in snapshot.pods
             ):
                 continue  # gone already: the watch is about to tell how it ended
-        incomplete = snapshot.task.incomplete
+        may_change = _may_change(snapshot.task)
         recorder.record_failures(snapshot.task, snapshot.pods)
         yield snapshot
         grace.check(snapshot.task)
@@ -283,6 +284,11 @@ class _Grace:
                 Notice(f"task {task.id} ({task.name}) is {record.note(task)}; not found: {lost}"),
                 task.next_step,
             )
+
+
+def _may_change(task: TaskStatus) -> bool:
+    """Whether time alone may tell why nodes are missing, or that their cluster node is lost."""
+    return task.incomplete or any(node.reason == TERMINATING for node in task.nodes)
 
 
 def _has_all_pods(snapshot: WatchedTask) -> bool:

@@ -127,6 +127,42 @@ def test_task_without_recovery_fails_with_its_cluster_node(
     assert "failed: its cluster node was lost" in run("doctor", ID)[1]
 
 
+def lose_early(api: FakeCluster) -> None:
+    """Lose a pod that was not ready yet: the node controller does not change its conditions."""
+    lose(api)
+    pod = api.get(kinds.POD, LOST)
+    stamp = age.timestamp(datetime.now(UTC) - timedelta(seconds=29))  # late in a second
+    pod["metadata"] |= {"deletionTimestamp": stamp, "deletionGracePeriodSeconds": 30}
+    pod["status"]["conditions"] = [
+        condition("ContainersReady", "ContainersNotReady", status="False"),
+        condition("Ready", "ContainersNotReady", status="False"),
+        condition("DisruptionTarget", "DeletionByTaintManager"),
+    ]
+    api.put(pod)
+
+
+def test_task_whose_pod_was_not_ready_fails_with_its_cluster_node(
+    api: FakeCluster, send: Submitter, run: Run
+) -> None:
+    def fail() -> None:
+        lose_early(api)
+        failing = condition("FailureTarget", "BackoffLimitExceeded")
+        api.change(kinds.JOB, JOBS[1], status={"failed": 1, "conditions": [failing]})
+
+    send.ui.then = fail
+    api.after("patch jobs", lambda: api.finish(JOBS[0], 143))
+    with pytest.raises(TaskFailed, match="failed: node-1: its cluster node was lost"):
+        send(PLAIN, follow=True)
+    assert "node-1: its cluster node was lost" in run("list")[1]
+
+
+def test_pod_that_was_not_ready_is_replaced(api: FakeCluster, send: Submitter) -> None:
+    send(TASK)
+    lose_early(api)
+    wait(api, send, timedelta(seconds=1))
+    assert not exists(api)
+
+
 def test_failed_task_whose_lost_pod_was_removed_keeps_its_cause(
     api: FakeCluster, send: Submitter
 ) -> None:
