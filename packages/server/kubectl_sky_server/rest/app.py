@@ -29,6 +29,7 @@ from kubectl_sky_server.rest import (
     tasks,
     volumes,
 )
+from kubectl_sky_server.rest.admission import Admission
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.guard import Guard
 from kubectl_sky_server.rest.identity import Identities
@@ -66,9 +67,9 @@ def create_app(config: Config) -> FastAPI:
 
     app.state.config = config
     app.state.identities = Identities(config)
+    app.state.admission = Admission(config, app.state.identities)
     app.state.rates = Rates(config.limits.requests_per_second)
     app.state.submit_threads = CapacityLimiter(config.limits.submits)
-    app.state.login_threads = CapacityLimiter(config.limits.reviews)
     app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
     app.state.lists = LiveLists(config.limits.list_bytes)
@@ -83,7 +84,8 @@ def create_app(config: Config) -> FastAPI:
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
     app.mount("/ui", pages.Pages())
     app.include_router(proxy.router)
-    app.add_middleware(Guard, config=config, identities=app.state.identities)
+    identities = app.state.identities
+    app.add_middleware(Guard, config=config, identities=identities, admission=app.state.admission)
     metrics.install(app)
     app.openapi = partial(_openapi, app)  # type: ignore[method-assign]
     return app

@@ -35,7 +35,7 @@ class Limits(Struct, frozen=True):
     list_bytes: int = 384 << 20  # of all lists that pages follow
     request_seconds: float = 30.0  # for one request to the API server
     workers: int = 64  # requests that are handled at the same time
-    wrong_tokens_per_second: float = 10.0  # that the API server reviews for nothing
+    wrong_tokens_per_second: float = 20.0  # of an address, that are reviewed for nothing
     reviews: int = 16  # new tokens that are reviewed at the same time; more wait
     submits: int = 4  # of them submits and renders; more wait, so that other requests do not
     nodes: int = 10_000  # of all tasks of a file
@@ -63,7 +63,7 @@ class Config:
     owner: str = ""  # name of a dashboard's owner; empty: as the cluster knows the credentials
     login_code: str = ""  # of the one-time link that logs in the owner of a dashboard
     session_keys: Sequence[str] = ()  # of browsers; the first encrypts; none: a random one
-    behind_proxy: bool = False  # the audit log quotes its X-Forwarded-For
+    behind_proxy: bool = False  # its X-Forwarded-For ends with the address of the client
     audit: TextIO | None = None
     limits: Limits = field(default_factory=Limits)
     connect: Callable[[Connection], Session] = Session.connect

@@ -1,10 +1,7 @@
 """Check each request before it is handled: its host, its caller and the size of its body."""
 
 import asyncio
-from functools import partial
 
-import anyio.to_thread
-from anyio import CapacityLimiter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
@@ -12,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kubectl_sky.words.names import KUBERNETES_PATH
 from kubectl_sky_server.rest import audit, problems, proxy
+from kubectl_sky_server.rest.admission import Admission
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.identity import Identities
 from kubectl_sky_server.rest.metrics import PROBES
@@ -110,11 +108,13 @@ class _Exchange:
 class Guard:
     """Refuse requests of unknown callers and of unbounded size; add headers to each answer."""
 
-    def __init__(self, app: ASGIApp, config: Config, identities: Identities) -> None:
+    def __init__(
+        self, app: ASGIApp, config: Config, identities: Identities, admission: Admission
+    ) -> None:
         self._app = app
         self._config = config
         self._identities = identities
-        self._reviews = CapacityLimiter(config.limits.reviews)
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -154,22 +154,13 @@ class Guard:
         return name in self._config.hosts
 
     async def _authenticate(self, scope: Scope) -> None:
-        """Find the caller before the body is read. Raises SkyError.
-
-        Few new tokens are reviewed at the same time; others wait without a thread, so that wrong
-        tokens never delay callers whose token was accepted before.
-        """
+        """Find the caller before the body is read. Raises SkyError."""
         path = scope["path"]
         if path in _PUBLIC or path.startswith(_PUBLIC_FOLDERS):
             if _is_chunked(scope):  # each chunk costs time, and nobody is known to pay
                 raise Rejected(411, f"{path} takes no body in chunks", "send a Content-Length")
             return
         connection = HTTPConnection(scope)
-        authenticate = partial(
-            self._identities.authenticate,
-            connection,
-            sessions=not path.startswith(f"{KUBERNETES_PATH}/"),
-        )
-        limiter = self._reviews if self._identities.has_new_token(connection) else None
-        caller = await anyio.to_thread.run_sync(authenticate, limiter=limiter)
-        connection.state.caller = caller
+        is_proxied = path.startswith(f"{KUBERNETES_PATH}/")
+        credential = self._identities.find(connection, sessions=not is_proxied)
+        connection.state.caller = await self._admission.admit(connection, credential)

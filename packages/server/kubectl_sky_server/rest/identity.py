@@ -10,8 +10,9 @@ import threading
 from base64 import urlsafe_b64decode as b64decode
 from base64 import urlsafe_b64encode as b64encode
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Annotated
 
@@ -77,6 +78,13 @@ class Caller(Struct, frozen=True):
         namespace = None if all_namespaces else self.session.namespace
         user = None if all_users else self.user
         return Scope(namespace, user)
+
+
+class Credential(Struct, frozen=True):
+    """What a request shows of its caller, whom the API server may not know."""
+
+    token: str  # empty for the server's own credentials
+    review: Callable[[], Caller]  # raises Unauthorized, ClusterError, Rejected
 
 
 @dataclass
@@ -165,35 +173,53 @@ class Identities:
         self._config = config
         self._lock = threading.Lock()
         self._reviews: OrderedDict[bytes, _Review] = OrderedDict()
-        self._wrong_tokens = Rates(config.limits.wrong_tokens_per_second)
         self._login_code = LoginCode(config.login_code)
         self._anonymous: Session | None = None
         self._own: Session | None = None
 
-    def authenticate(self, connection: HTTPConnection, *, sessions: bool = True) -> Caller:
-        """Return the caller of a request. Raises Unauthorized, ClusterError, Rejected."""
+    def find(self, connection: HTTPConnection, *, sessions: bool = True) -> Credential:
+        """Return the credential of a request. Raises Unauthorized, Rejected."""
         _check_origin(connection)  # a proxy in front may add a header for a browser
         headers = connection.headers.getlist("authorization")
         if headers:
-            return self.of_token(_bearer_token(headers))
+            return self._of_token(_bearer_token(headers))
         if sessions and SESSION_HEADER in connection.headers:
             token = self.sessions.token(connection.headers[SESSION_HEADER])
-            return self.owner() if token is None else self.of_token(token)
+            return Credential("", self.owner) if token is None else self._of_token(token)
         if self._config.trust_x_user and "x-user" in connection.headers:
-            return self._trust(connection.headers.getlist("x-user"))
+            return Credential("", partial(self._trust, connection.headers.getlist("x-user")))
         hint = _LOG_IN_OR_NAME if self._config.trust_x_user else _LOG_IN
         raise Unauthorized("this server answers only with credentials", hint)
 
-    def has_new_token(self, connection: HTTPConnection) -> bool:
-        """Return whether a request has a token that no review has accepted yet."""
-        headers = connection.headers.getlist("authorization")
-        token = headers[0].partition(" ")[2].strip(" ") if headers else ""
+    def find_login(self, connection: HTTPConnection, token: str, code: str) -> Credential:
+        """Return the credential of a log-in: a token or a one-time code.
+
+        Raises Unauthorized, Rejected.
+        """
+        _check_origin(connection)
+        if code:
+            return Credential("", partial(self._redeem, code))
+        if not _TOKEN.fullmatch(token):
+            raise Unauthorized("this is not a bearer token", _PASTE_TOKEN)
+        return self._of_token(token)
+
+    def knows(self, credential: Credential) -> bool:
+        """Return whether a review has accepted the token, or there is none to review."""
         with self._lock:
-            review = self._reviews.get(_digest(token))
-        return bool(headers) and (review is None or review.caller is None)
+            review = self._reviews.get(_digest(credential.token))
+        return not credential.token or (review is not None and review.caller is not None)
+
+    def _of_token(self, token: str) -> Credential:
+        return Credential(token, partial(self.of_token, token))
+
+    def _redeem(self, code: str) -> Caller:
+        self._login_code.check(code)
+        caller = self.owner()  # first: if the cluster does not answer, the code stays valid
+        self._login_code.redeem(code)
+        return caller
 
     def of_token(self, token: str) -> Caller:
-        """Return the caller with a token. Raises Unauthorized, ClusterError, Rejected."""
+        """Return the caller with a token. Raises Unauthorized, ClusterError."""
         key = _digest(token)
         with self._lock:
             review = self._reviews.setdefault(key, _Review())
@@ -204,14 +230,10 @@ class Identities:
         with review.lock:
             if monotonic() >= review.until:
                 try:
-                    if not review.caller:
-                        self._wrong_tokens.take("", 0)
                     self._renew(review, token)
-                except SkyError as error:
+                except SkyError:
                     if not review.caller:  # wrong tokens must not displace those of callers
                         self._forget(key)
-                    if isinstance(error, Unauthorized):
-                        self._wrong_tokens.take("")
                     raise
 
             assert review.caller
@@ -251,22 +273,10 @@ class Identities:
                 self._own = self._config.connect(connection).impatient()
             return self._own
 
-    def log_in(self, connection: HTTPConnection, token: str, code: str) -> tuple[Caller, str]:
-        """Start a session with a token or a one-time code; return the caller and the session's id.
-
-        It replaces the session of the request. Raises Unauthorized, ClusterError, Rejected.
-        """
-        _check_origin(connection)
-        if code:
-            self._login_code.check(code)
-            caller = self.owner()  # first: if the cluster does not answer, the code stays valid
-            self._login_code.redeem(code)
-        elif _TOKEN.fullmatch(token):
-            caller = self.of_token(token)
-        else:
-            raise Unauthorized("this is not a bearer token", _PASTE_TOKEN)
+    def open_session(self, connection: HTTPConnection, credential: Credential) -> str:
+        """Start a session instead of that of the request; return its id."""
         self.sessions.close(connection.headers.get(SESSION_HEADER, ""))
-        return caller, self.sessions.open(None if code else token)
+        return self.sessions.open(credential.token or None)
 
     def log_out(self, connection: HTTPConnection) -> None:
         """End the session of a request and forget its token. Raises Rejected."""

@@ -1,4 +1,4 @@
-"""Limit what callers use: rates and streams."""
+"""Limit what callers use: rates, turns and streams."""
 
 import threading
 from collections import Counter, OrderedDict, defaultdict
@@ -10,6 +10,7 @@ from kubectl_sky_server.rest.problems import Rejected
 
 _BURST_SECONDS = 10
 _MAX_BUCKETS = 10_000
+_MAX_WAIT_SECONDS = 5.0  # for a turn
 
 End = Callable[[], object]
 
@@ -23,8 +24,8 @@ class Rates:
         self._lock = threading.Lock()
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # level, time
 
-    def take(self, key: str, count: int = 1) -> None:
-        """Count requests; 0 only checks. Raises Rejected with 429 if there were too many."""
+    def take(self, key: str) -> None:
+        """Count a request. Raises Rejected with 429 if there were too many."""
         with self._lock:
             now = monotonic()
             level, changed_at = self._buckets.get(key, (self._burst, 0.0))
@@ -32,10 +33,41 @@ class Rates:
             if level < 1:
                 seconds = int((1 - level) / self._per_second) + 1
                 raise Rejected(429, "too many requests", f"try again in {seconds} s", seconds)
-            self._buckets[key] = level - count, now
+            self._buckets[key] = level - 1, now
             self._buckets.move_to_end(key)
             while len(self._buckets) > _MAX_BUCKETS:
                 self._buckets.popitem(last=False)
+
+
+class Turns:
+    """Turns of each key, such as an address: a burst at once, then one after the other.
+
+    Who comes first is first; nobody waits long.
+    """
+
+    def __init__(self, per_second: float, clock: Callable[[], float] = monotonic) -> None:
+        self._interval = 1 / per_second
+        self._burst = max(_BURST_SECONDS - self._interval, 0.0)
+        self._clock = clock
+        self._next: OrderedDict[str, float] = OrderedDict()  # when the next turn is
+
+    def take(self, key: str) -> float:
+        """Take a turn; return in how many seconds it is. Raises Rejected with 429."""
+        now = self._clock()
+        turn = max(self._next.get(key, 0.0), now - self._burst)
+        seconds = max(turn - now, 0.0)
+        if seconds > _MAX_WAIT_SECONDS:
+            raise Rejected(429, "too many wrong tokens", "try again later", int(seconds) + 1)
+        self._next[key] = turn + self._interval
+        self._next.move_to_end(key)
+        while len(self._next) > _MAX_BUCKETS:
+            self._next.popitem(last=False)
+        return seconds
+
+    def give_back(self, key: str) -> None:
+        """Give back a turn that has cost nothing."""
+        if key in self._next:
+            self._next[key] -= self._interval
 
 
 class Streams:

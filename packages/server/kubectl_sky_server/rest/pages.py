@@ -2,16 +2,15 @@
 
 import os
 import re
-from functools import partial
 from pathlib import Path
 
-from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from kubectl_sky_server.rest.admission import Admission
 from kubectl_sky_server.rest.identity import SESSION_HEADER, Identities
 
 STATIC = Path(__file__).parent / "static"  # built from web/ by `make web`
@@ -45,10 +44,10 @@ class LoggedIn(BaseModel):
 async def login(request: Request, credentials: Credentials) -> LoggedIn:
     """Start the session of a browser, which stands for the token for at most twelve hours."""
     identities: Identities = request.app.state.identities
-    work = partial(identities.log_in, request, credentials.token.strip(), credentials.code)
-    caller, session = await to_thread.run_sync(work, limiter=request.app.state.login_threads)
-    request.state.caller = caller
-    return LoggedIn(session=session)
+    admission: Admission = request.app.state.admission
+    credential = identities.find_login(request, credentials.token.strip(), credentials.code)
+    request.state.caller = await admission.admit(request, credential)
+    return LoggedIn(session=identities.open_session(request, credential))
 
 
 @router.post("/logout", status_code=204)

@@ -1,12 +1,20 @@
 """Who a caller is, and that nobody gets the server's own credentials."""
 
+import asyncio
+import base64
+import itertools
+import json
 import time
+from dataclasses import replace
 
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from kubectl_sky_server.rest import identity
-from kubectl_sky_server.rest.config import Limits
+from kubectl_sky_server.rest import identity, limits
+from kubectl_sky_server.rest.app import create_app
+from kubectl_sky_server.rest.config import Config, Limits
+from kubectl_sky_server.rest.limits import Turns
 from server_tests.rest.conftest import ALICE, BOB, Client, bearer
 from tests.fake_cluster import FakeCluster
 
@@ -113,13 +121,14 @@ def test_wrong_tokens_do_not_displace_reviews_of_callers(
 
 
 def test_wrong_tokens_are_limited_and_known_tokens_are_not(
-    client: Client, cluster: FakeCluster
+    client: Client, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "_MAX_WAIT_SECONDS", 0.0)
     anyone = client(limits=Limits(requests_per_second=1000, wrong_tokens_per_second=1))
     assert anyone.get("/tasks", headers=bearer(ALICE)).status_code == 200
     reviews = cluster.count("create selfsubjectreviews")
     started = time.monotonic()
-    for number in range(500):
+    for number in range(200):
         anyone.get("/tasks", headers=bearer(f"x{number}"))
         refused = anyone.post("/login", json={"token": f"y{number}"})
     seconds = int(time.monotonic() - started) + 1
@@ -127,6 +136,82 @@ def test_wrong_tokens_are_limited_and_known_tokens_are_not(
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
     assert anyone.get("/tasks", headers=bearer(ALICE)).status_code == 200
     assert anyone.post("/login", json={"token": ALICE}).status_code == 200
+
+
+def test_turns_are_a_burst_and_then_one_after_the_other_for_each_key() -> None:
+    now = 100.0
+    turns = Turns(1.0, lambda: now)
+    assert [turns.take("a") for _ in range(13)] == [0.0] * 10 + [1.0, 2.0, 3.0]
+    assert turns.take("b") == 0.0
+    turns.give_back("a")
+    assert turns.take("a") == 3.0
+    now = 102.0
+    assert turns.take("a") == 2.0
+
+
+def test_new_tokens_log_in_beside_wrong_ones_of_their_address(
+    config: Config, cluster: FakeCluster
+) -> None:
+    cluster.tokens |= {f"valid-{number}": "alice" for number in range(50)}
+    app = create_app(replace(config, limits=Limits(wrong_tokens_per_second=50)))
+    wrong = itertools.count()
+
+    async def log_in(client: httpx2.AsyncClient, token: str) -> int:
+        return (await client.post("/login", json={"token": token})).status_code
+
+    async def send_garbage(client: httpx2.AsyncClient) -> None:
+        while True:
+            assert await log_in(client, f"wrong-{next(wrong)}") == 401
+
+    async def run() -> list[int]:
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://testserver") as client:
+            garbage = [asyncio.create_task(send_garbage(client)) for _ in range(12)]
+            while next(wrong) < 520:  # the burst is over
+                await asyncio.sleep(0.01)
+            codes = await asyncio.gather(*(log_in(client, f"valid-{it}") for it in range(50)))
+            for task in garbage:
+                task.cancel()
+            return codes
+
+    assert asyncio.run(run()) == [200] * 50
+
+
+def test_tokens_of_a_known_issuer_do_not_wait_for_others(
+    client: Client, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_MAX_WAIT_SECONDS", 0.0)
+    anyone = client(limits=Limits(requests_per_second=1000, wrong_tokens_per_second=0.1))
+    known = web_token("us", "1")
+    new = web_token("us", "2")
+    foreign = web_token("them", "3")
+    cluster.tokens |= {known: "alice", new: "bob"}
+    for token, code in ((known, 200), (foreign, 401), (foreign, 429), (new, 200)):
+        assert anyone.get("/tasks", headers=bearer(token)).status_code == code
+
+
+def test_wrong_tokens_of_an_address_that_the_proxy_names_do_not_delay_another(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_MAX_WAIT_SECONDS", 0.0)
+    few = Limits(requests_per_second=1000, wrong_tokens_per_second=0.1)
+
+    def codes(anyone: TestClient) -> list[int]:
+        addresses = ("10.0.0.1, 10.0.0.2", "10.0.0.3, 10.0.0.2", "10.0.0.2, 10.0.0.3")
+        answers = (
+            anyone.get("/tasks", headers=bearer("wrong") | {"X-Forwarded-For": address})
+            for address in addresses
+        )
+        return [answer.status_code for answer in answers]
+
+    assert codes(client(limits=few, behind_proxy=True)) == [401, 429, 401]
+    assert codes(client(limits=few)) == [401, 429, 429]
+
+
+def web_token(issuer: str, signature: str) -> str:
+    claims = json.dumps({"iss": issuer, "exp": time.time() + 600}).encode()
+    payload = base64.urlsafe_b64encode(claims).decode().rstrip("=")
+    return f"e30.{payload}.{signature}"
 
 
 def test_requests_of_same_user_are_rate_limited(client: Client) -> None:
