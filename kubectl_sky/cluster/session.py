@@ -353,6 +353,11 @@ class Session:
         clone._target = replace(self._target, authorization=f"Bearer {token}")
         return clone
 
+    def act_as(self, other: "Session") -> None:
+        """Send all further requests with the token of another session with the same server."""
+        with self._lock:
+            self._target = replace(self._target, authorization=other._target.authorization)
+
     def close(self) -> None:
         self._target.client.close()
 

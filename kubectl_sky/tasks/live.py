@@ -12,10 +12,11 @@ from time import monotonic
 import msgspec
 from msgspec import Struct
 
+from kubectl_sky.cluster import access, parallel
 from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_forever
-from kubectl_sky.errors import Unreachable
+from kubectl_sky.errors import Forbidden, Unreachable
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.explain import Surroundings, explain
 from kubectl_sky.observe.ownership import Key
@@ -23,7 +24,8 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence, find, pending
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.watch import OwnershipResolver
-from kubectl_sky.words import names
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.objects import Metadata, Object
 from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.words.task_objects import TaskObject
@@ -38,6 +40,51 @@ class Changes(Struct, frozen=True):
 
     tasks: list[TaskStatus]
     gone: list[Key]
+
+
+class Rights(Struct, frozen=True):
+    """What a user may read of what a list of tasks is made from.
+
+    Users whose rights are `complete` and equal see the same list.
+    """
+
+    complete: bool  # for the kinds that a list cannot be without
+    allowed: frozenset[str]
+
+
+_Check = tuple[str, Kind, str]  # verb, kind, namespace ("": all)
+
+
+def review_rights(session: Session, scope: Scope) -> Rights:
+    """Ask the API server what a user may read. Raises ClusterError.
+
+    Who may not ask has no complete rights.
+    """
+    namespace = scope.namespace or ""
+    watched = find.select_objects(session, scope.namespace, scope.selector)
+    checks: list[_Check] = [
+        (verb, kind, namespace) for kind in watched.kinds for verb in ("list", "watch")
+    ]
+    needed = [check for check in checks if check[1] not in watched.optional]
+    gang = access.find_gang(session)
+    explaining = [kinds.SERVICE, kinds.EVENT, *([gang] if gang else ())]
+    checks += [("list", kind, namespace) for kind in explaining]
+    around = (kinds.NODE, kinds.POD, kinds.DEVICE_CLASS, kinds.RESOURCE_SLICE) if gang else ()
+    checks += [("list", kind, "") for kind in around]
+
+    def may(check: _Check) -> bool:
+        verb, kind, place = check
+        return access.may(session, verb, kind, namespace=place)
+
+    try:
+        answers = parallel.map_parallel(may, checks)
+    except Forbidden:
+        return Rights(complete=False, allowed=frozenset())
+    allowed = [check for check, is_allowed in zip(checks, answers, strict=True) if is_allowed]
+    return Rights(
+        complete=all(check in allowed for check in needed),
+        allowed=frozenset(f"{verb} {kind.resource} {place}" for verb, kind, place in allowed),
+    )
 
 
 class Packed(Object, frozen=True, kw_only=True):
@@ -63,11 +110,10 @@ def pack(item: Object) -> Packed:
 class LiveTasks:
     """The objects of a scope's tasks, as a watch reports them.
 
-    `size` is their JSON in bytes; `complete` is set when all existing tasks were yielded.
+    `complete` is set when all existing tasks were yielded.
     """
 
     def __init__(self, session: Session, scope: Scope) -> None:
-        self.size = 0
         self.complete = False
         self._session = session
         self._scope = scope
@@ -104,12 +150,10 @@ class LiveTasks:
         uid = item.metadata.uid
         key = ownership.key(item)
         if before := self._objects.pop(uid, None):
-            self.size -= len(before.data)
             self._members[ownership.key(before)].discard(uid)
             self._changed.add(ownership.key(before))
         if event.type is not Change.DELETED and isinstance(item, Packed):
             self._objects[uid] = item
-            self.size += len(item.data)
             self._members[key].add(uid)
         self._changed.add(key)
 

@@ -35,6 +35,7 @@ from kubectl_sky_server.rest.guard import Guard
 from kubectl_sky_server.rest.identity import Identities
 from kubectl_sky_server.rest.limits import Rates, Streams
 from kubectl_sky_server.rest.live import LiveLists
+from kubectl_sky_server.rest.memory import Memory
 
 _ROUTERS = (
     streams,
@@ -72,7 +73,8 @@ def create_app(config: Config) -> FastAPI:
     app.state.submit_threads = CapacityLimiter(config.limits.submits)
     app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
-    app.state.lists = LiveLists(config.limits.list_bytes)
+    app.state.review_threads = CapacityLimiter(config.limits.reviews)
+    app.state.lists = LiveLists(Memory.of_process())
 
     problems.install(app)
     app.add_api_route("/", _root, responses={200: documents.describe(Health)}, name="root")

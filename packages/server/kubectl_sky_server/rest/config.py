@@ -32,7 +32,6 @@ class Limits(Struct, frozen=True):
     requests_per_second: float = 50.0
     streams: int = 250
     stream_seconds: float = 24 * 3600.0
-    list_bytes: int = 384 << 20  # of all lists that pages follow
     request_seconds: float = 30.0  # for one request to the API server
     workers: int = 64  # requests that are handled at the same time
     wrong_tokens_per_second: float = 20.0  # of an address, that are reviewed for nothing

@@ -44,6 +44,7 @@ SESSION_HEADER = "X-Kubectl-Sky-Session"
 
 _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 _REVIEW_SECONDS = 60.0  # a review counts this long
+_RECENT_SECONDS = 10.0  # and for an open stream so long
 _MAX_TOKENS = 1000  # tokens whose review is kept
 _SESSION_SECONDS = 12 * 3600
 _MAX_CLOSED = 10_000  # sessions that were closed before they expired
@@ -230,7 +231,9 @@ class Identities:
         with review.lock:
             if monotonic() >= review.until:
                 try:
-                    self._renew(review, token)
+                    known = review.caller
+                    session = known.session if known else self.anonymous().with_token(token)
+                    self._renew(review, session, key)
                 except SkyError:
                     if not review.caller:  # wrong tokens must not displace those of callers
                         self._forget(key)
@@ -238,6 +241,23 @@ class Identities:
 
             assert review.caller
             return review.caller
+
+    def confirm(self, caller: Caller) -> None:
+        """Raise Unauthorized if the API server does not accept the token of a caller any more.
+
+        A review of the last seconds counts, so that the streams of a token share it.
+        """
+        if not caller.credential:
+            return
+        with self._lock:
+            review = self._reviews.get(caller.credential) or _Review(caller=caller)
+        with review.lock:
+            if monotonic() >= review.until - _REVIEW_SECONDS + _RECENT_SECONDS:
+                try:
+                    self._renew(review, caller.session, caller.credential)
+                except Unauthorized:
+                    self._forget(caller.credential)
+                    raise
 
     def _forget(self, key: bytes) -> None:
         with self._lock:
@@ -285,10 +305,9 @@ class Identities:
         if token:
             self._forget(_digest(token))
 
-    def _renew(self, review: _Review, token: str) -> None:
-        """Ask the API server who has this token. Raises Unauthorized, ClusterError."""
+    def _renew(self, review: _Review, session: Session, key: bytes) -> None:
+        """Ask the API server who has the token of a session. Raises Unauthorized, ClusterError."""
         try:
-            session = review.caller.session if review.caller else self.anonymous().with_token(token)
             identity = CoreManager(session).identity()
             if identity.name in ("", _ANONYMOUS):
                 raise Unauthorized("the cluster does not know this token", "log in again")
@@ -302,7 +321,7 @@ class Identities:
         except UserError as error:
             raise Unauthorized(error.what, error.hint) from None
 
-        review.caller = Caller(user, identity.groups, session, _digest(token))
+        review.caller = Caller(user, identity.groups, session, key)
         review.until = monotonic() + _REVIEW_SECONDS
 
     def _trust(self, names: list[str]) -> Caller:

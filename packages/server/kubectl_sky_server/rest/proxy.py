@@ -29,6 +29,7 @@ from kubectl_sky.errors import SkyError
 from kubectl_sky.words.names import KUBERNETES_PATH
 from kubectl_sky_server.rest import problems
 from kubectl_sky_server.rest.config import Limits
+from kubectl_sky_server.rest.events import reviewed
 from kubectl_sky_server.rest.identity import Caller
 from kubectl_sky_server.rest.problems import Rejected
 
@@ -76,7 +77,7 @@ async def forward(request: Request) -> Response:
             headers = _answer_headers(reply, encoded=False)
             return Response(reply.data, reply.status, headers)
         stream = resources.enter_context(Stream(reply.stream, outgoing.info, decode=False))
-        chunks = _chunks(request, stream, resources.pop_all())
+        chunks = _chunks(request, caller, stream, resources.pop_all())
         return StreamingResponse(chunks, reply.status, _answer_headers(reply, encoded=True))
 
 
@@ -106,8 +107,9 @@ async def tunnel(client: WebSocket) -> None:
         server = resources.enter_context(websocket.WebSocket(reply.stream, info))
         await client.accept(server.protocol)
         seconds = client.app.state.config.limits.stream_seconds
+        confirm = partial(client.app.state.identities.confirm, caller)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds), reviewed(client, confirm, server.hang_up):
                 await _connect(client, server)
 
 
@@ -148,12 +150,14 @@ async def _to_server(client: WebSocket, server: websocket.WebSocket) -> None:
 
 
 async def _chunks(
-    request: Request, stream: Stream, resources: contextlib.ExitStack
+    request: Request, caller: Caller, stream: Stream, resources: contextlib.ExitStack
 ) -> AsyncIterator[bytes]:
     """Yield the parts of an answer; the time of a stream is limited."""
     parts: Iterator[bytes] = iter(stream)
+    seconds = request.app.state.config.limits.stream_seconds
+    confirm = partial(request.app.state.identities.confirm, caller)
     try:
-        async with asyncio.timeout(request.app.state.config.limits.stream_seconds):
+        async with asyncio.timeout(seconds), reviewed(request, confirm, stream.close):
             while chunk := await _in_thread(request, partial(next, parts, b"")):
                 yield chunk
     except (SkyError, TimeoutError):

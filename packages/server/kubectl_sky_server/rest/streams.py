@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from threading import Event, Semaphore
 from time import monotonic
 from typing import Annotated, Any
@@ -322,14 +323,15 @@ def _changes(documents: Iterator[Document], last_id: str | None) -> Iterator[tup
 def task_list_events(
     request: Request, caller: AnyCaller, scope: AnyScope, last_event_id: LastEventId = None
 ) -> OpenStream:
-    """Stream the list of tasks: `tasks` with all of it first, then what changes.
+    """Stream the list of tasks: `tasks` and then `more` with all of it, newest first.
 
-    `task` and `pipeline` have the new state of one, `gone` the namespace and id of a deleted one.
+    Then what changes: `task` and `pipeline` have the new state of one, `gone` the namespace and id
+    of a deleted one.
     """
     lists: LiveLists = request.app.state.lists
     live = lists.open(caller, scope)
-    stream = OpenStream(caller, request)
-    stream.body_iterator = live.view(last_event_id, stream.seconds)
+    stream = OpenStream(caller, request, confirm=partial(lists.confirm, caller, scope, live))
+    stream.body_iterator = live.view(caller, last_event_id, stream.seconds)
     return stream
 
 

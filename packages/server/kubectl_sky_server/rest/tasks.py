@@ -94,7 +94,7 @@ def list_tasks(
 
     lists: LiveLists = request.app.state.lists
     if live := lists.find(caller, scope):
-        return live.page(limit, _position(cursor))
+        return live.page(caller, limit, _position(cursor))
 
     page = paging.read(caller.session, scope, limit, _position(cursor))
     return TaskList(

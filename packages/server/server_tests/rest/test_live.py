@@ -1,23 +1,30 @@
-"""The lists of tasks that pages follow: shared by the viewers of a token, and bounded."""
+"""The lists of tasks that pages follow: shared by viewers with equal rights, and bounded."""
 
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.errors import Forbidden
 from kubectl_sky.words import kinds
+from kubectl_sky_server.rest import events as events_module
 from kubectl_sky_server.rest import identity, live
-from kubectl_sky_server.rest.config import Config, Limits
+from kubectl_sky_server.rest.app import create_app
+from kubectl_sky_server.rest.config import Config
+from kubectl_sky_server.rest.identity import Caller, Identities
+from kubectl_sky_server.rest.memory import Memory
 from server_tests.rest.conftest import ALICE, BOB, HELLO, Client, bearer, serving, submitted
 from server_tests.rest.test_streams import events
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
+
+OWN = "/tasks/events"
+ALL_USERS = "/tasks/events?all_users=true"
 
 
 class Viewer:
@@ -40,7 +47,9 @@ class Viewer:
 
     @property
     def ended(self) -> bool:
-        while part := self._client.recv(65536):
+        while not self._text.endswith(b"\r\n0\r\n\r\n"):
+            part = self._client.recv(65536)
+            assert part, self._text
             self._text += part
         return True
 
@@ -55,12 +64,16 @@ def _unchunked(body: bytes) -> Iterator[bytes]:
 
 
 @contextmanager
-def viewing(port: int, query: str = "", **headers: str) -> Iterator[Viewer]:
+def viewing(port: int, path: str = OWN, **headers: str) -> Iterator[Viewer]:
     headers = {"Host": "x"} | (headers or bearer(ALICE))
-    lines = [f"GET /tasks/events{query} HTTP/1.1", *map(": ".join, headers.items()), "", ""]
+    lines = [f"GET {path} HTTP/1.1", *map(": ".join, headers.items()), "", ""]
     with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         client.sendall("\r\n".join(lines).encode())
         yield Viewer(client)
+
+
+def caller_of(config: Config, token: str) -> Caller:
+    return Identities(config).of_token(token)
 
 
 def came_back(event_id: str) -> dict[str, str]:
@@ -88,17 +101,149 @@ def test_events_after_the_list_are_only_what_changed(alice: TestClient, config: 
         assert gone["data"] == {"namespace": "default", "id": ID}
 
 
-def test_viewers_of_a_token_share_a_watch_and_another_token_does_not(
+def test_viewers_with_equal_rights_share_a_watch_whatever_their_tokens(
     alice: TestClient, cluster: FakeCluster, config: Config
 ) -> None:
     submitted(alice, id=ID)
-    with serving(config) as (port, _), viewing(port) as one, viewing(port) as other:
-        assert one.read(bool) == other.read(bool)
-        shared = cluster.count("watch jobs")
-        assert shared == 1
-        with viewing(port, "?all_users=true", **bearer(BOB)) as bob:
-            assert bob.read(bool)[0]["data"]["tasks"]
-            assert cluster.count("watch jobs") == shared + 1
+    with (
+        serving(config) as (port, _),
+        viewing(port, ALL_USERS) as one,
+        viewing(port, ALL_USERS) as other,
+        viewing(port, ALL_USERS, **bearer(BOB)) as bob,
+    ):
+        assert one.read(bool) == other.read(bool) == bob.read(bool)
+        assert cluster.count("watch jobs") == 1
+
+
+def test_viewers_of_their_own_tasks_share_no_watch(
+    alice: TestClient, cluster: FakeCluster, config: Config
+) -> None:
+    submitted(alice, id=ID)
+    with serving(config) as (port, _), viewing(port) as one, viewing(port, **bearer(BOB)) as bob:
+        assert one.read(bool)[0]["data"]["tasks"]
+        assert not bob.read(bool)[0]["data"]["tasks"]
+        assert cluster.count("watch jobs") == 2
+
+
+@pytest.mark.parametrize("right", ["list jobs", "watch pods"])
+def test_viewer_without_a_right_is_refused_while_others_look(
+    alice: TestClient, cluster: FakeCluster, config: Config, right: str
+) -> None:
+    submitted(alice, id=ID)
+    cluster.forbidden.add(f"bob: {right}")
+    cluster.sends_initial_events = False
+    with serving(config) as (port, app), viewing(port, ALL_USERS) as one:
+        one.read(bool)
+        with viewing(port, ALL_USERS, **bearer(BOB)) as bob:
+            [error] = bob.read(bool)
+            assert error["data"]["status"] == 403
+            assert f"may not {right}" in error["data"]["detail"]
+        if right == "list jobs":
+            page = TestClient(app, headers=bearer(BOB)).get("/tasks?all_users=true")
+            assert page.status_code == 403
+        assert one.read(bool) == one.read(bool)
+
+
+def test_viewer_with_fewer_optional_rights_has_a_list_of_their_own(
+    alice: TestClient, cluster: FakeCluster, config: Config
+) -> None:
+    submitted(alice, id=ID)
+    cluster.forbidden.add("bob: list events")
+    with (
+        serving(config) as (port, _),
+        viewing(port, ALL_USERS) as one,
+        viewing(port, ALL_USERS, **bearer(BOB)) as bob,
+    ):
+        assert names(one.read(bool)) == names(bob.read(bool)) == ["tasks"]
+        assert cluster.count("watch jobs") == 2
+
+
+def test_right_that_is_withdrawn_ends_the_stream_of_its_viewer_only(
+    cluster: FakeCluster, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "REVIEW_SECONDS", 0.05)
+    with (
+        serving(config) as (port, app),
+        viewing(port, ALL_USERS) as one,
+        viewing(port, ALL_USERS, **bearer(BOB)) as bob,
+    ):
+        one.read(bool)
+        bob.read(bool)
+        cluster.forbidden.add("bob: list pods")
+        assert bob.ended
+        submitted(TestClient(app, headers=bearer(ALICE)), id=ID)
+        one.read(has("task"))
+
+
+def test_token_that_is_withdrawn_ends_its_streams(
+    alice: TestClient, cluster: FakeCluster, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "REVIEW_SECONDS", 0.05)
+    monkeypatch.setattr(identity, "_RECENT_SECONDS", 0.0)
+    submitted(alice, id=ID)
+    path = f"/tasks/{ID}/events"
+    with serving(config) as (port, _), viewing(port, path) as viewer:
+        viewer.read(bool)
+        del cluster.tokens[ALICE]
+        assert viewer.ended
+
+
+def test_rights_of_a_caller_count_for_a_minute(
+    config: Config, cluster: FakeCluster, alice: TestClient
+) -> None:
+    now = 1000.0
+    lists = live.LiveLists(Memory(1, lambda: 0), lambda: now)
+    caller = caller_of(config, BOB)
+    scope = caller.scope(all_users=True)
+    followed = lists.open(caller, scope)
+    eventually(lambda: followed.is_current)
+    cluster.forbidden.add("bob: list jobs")
+    now += events_module.REVIEW_SECONDS - 1
+    assert lists.find(caller, scope) is followed
+    now += 2
+    assert lists.find(caller, scope) is None
+    with pytest.raises(Forbidden):
+        lists.confirm(caller, scope, followed)
+
+
+def test_other_viewers_do_not_notice_that_the_token_that_reads_is_refused(
+    alice: TestClient, cluster: FakeCluster, config: Config
+) -> None:
+    bob_client = TestClient(create_app(config), headers=bearer(BOB))
+    submitted(bob_client, id=ID)
+    kept = submitted(bob_client)
+    with (
+        serving(config) as (port, _),
+        viewing(port, ALL_USERS) as one,
+        viewing(port, ALL_USERS, **bearer(BOB)) as bob,
+    ):
+        one.read(bool)
+        bob.read(bool)
+        del cluster.tokens[ALICE]
+        cluster.break_streams()
+        bob_client.post(f"/tasks/{ID}/stop")
+        new = submitted(bob_client)
+        found = bob.read(lambda found: {"gone", "task"} <= set(names(found)))
+        changed = {event["data"].get("task_id") or event["data"]["id"] for event in found[1:]}
+        assert changed == {ID, new}
+        assert kept not in changed
+
+
+def test_token_of_a_viewer_who_is_gone_does_not_read(
+    alice: TestClient, cluster: FakeCluster, config: Config
+) -> None:
+    bob_client = TestClient(create_app(config), headers=bearer(BOB))
+    with serving(config) as (port, app), viewing(port, ALL_USERS, **bearer(BOB)) as bob:
+        with viewing(port, ALL_USERS) as one:
+            one.read(bool)
+            bob.read(bool)
+        [followed] = app.state.lists._lists.values()
+        eventually(lambda: len(followed._viewers) == 1)
+        del cluster.tokens[ALICE]
+        cluster.break_streams()
+        submitted(bob_client, id=ID)
+        bob.read(has("task"))
+        assert cluster.count("watch jobs") == 2
 
 
 def test_viewer_who_comes_back_gets_what_changed_meanwhile(
@@ -163,8 +308,8 @@ def test_list_of_tasks_is_read_from_the_followed_list_until_the_caller_changes_s
             submitted(alice, id=f"{ID[:-1]}{number}")
             assert len(alice.get("/tasks").json()["tasks"]) == number + 1
         viewer.read(has("task", 3))
-        [followed] = app.state.lists._lists.values()
-        eventually(lambda: followed.is_current)
+        caller = caller_of(config, ALICE)
+        eventually(lambda: app.state.lists.find(caller, caller.scope()))
 
         before = len(cluster.requests)
         page = alice.get("/tasks?limit=2").json()
@@ -175,12 +320,30 @@ def test_list_of_tasks_is_read_from_the_followed_list_until_the_caller_changes_s
         assert len(cluster.requests) == before
 
 
-def test_lists_that_need_too_much_memory_are_refused(alice: TestClient, config: Config) -> None:
-    submitted(alice, id=ID)
-    small = replace(config, limits=Limits(list_bytes=100))
-    with serving(small) as (port, _), viewing(port) as viewer:
-        *_, error = viewer.read(has("error"))
-        assert "need more than 0 MiB" in error["data"]["detail"]
+def test_new_list_is_refused_when_memory_is_short_and_an_open_one_is_not(config: Config) -> None:
+    used = 0
+    with serving(config) as (port, app):
+        app.state.lists = live.LiveLists(Memory(100 << 20, lambda: used))
+        with viewing(port, ALL_USERS) as viewer:
+            viewer.read(bool)
+            used = 81 << 20
+            with viewing(port, ALL_USERS, **bearer(BOB)) as other:
+                assert names(other.read(bool)) == ["tasks"]
+            answer = TestClient(app, headers=bearer(BOB)).get("/tasks/events")
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "30")
+            assert "81 of its 100 MiB" in answer.json()["detail"]
+
+
+def test_list_waits_until_another_one_is_complete(config: Config) -> None:
+    with serving(config) as (port, app), viewing(port) as viewer:
+        viewer.read(bool)
+        lists = app.state.lists
+        with viewing(port, ALL_USERS) as other:
+            with lists._turn:
+                eventually(lambda: len(lists._lists) == 2)
+                [_, waiting] = lists._lists.values()
+                assert not waiting.is_current
+            assert names(other.read(bool)) == ["tasks"]
 
 
 def test_refused_watch_ends_the_list(
@@ -258,22 +421,31 @@ def test_log_out_ends_the_streams_of_the_session_only(client: Client, config: Co
             other.read(has("task"))
 
 
-def test_list_that_viewers_have_not_read_counts_once_in_the_limit(
-    alice: TestClient, config: Config
+def test_viewer_who_reads_slowly_is_sent_rows_as_they_are_then(
+    alice: TestClient, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hold(followed: live.LiveList) -> list[int]:
-        sizes = [followed.size]
-        views = [followed.view(None, 60) for _ in range(2)]
-        blocks = [await anext(view) for view in views]
-        sizes.append(followed.size - len(blocks[0]))
-        for view in views:
-            await view.aclose()  # type: ignore[attr-defined]
-        return [*sizes, followed.size]
+    monkeypatch.setattr(live, "_ROWS", 2)
+    ids = {submitted(alice) for _ in range(5)}
+    caller = caller_of(config, ALICE)
+    followed = live.LiveLists(Memory(1, lambda: 0)).open(caller, caller.scope())
+    eventually(lambda: followed.is_current)
+    (_, oldest, _), *_ = followed._order
 
-    submitted(alice, id=ID)
-    with serving(config) as (port, app), viewing(port) as viewer:
-        viewer.read(bool)
-        [followed] = app.state.lists._lists.values()
-        eventually(lambda: not followed._unread)
-        before, held, after = asyncio.run(hold(followed))
-        assert before == held == after
+    async def read(new: str) -> list[dict[str, Any]]:
+        view = followed.view(caller, None, 60)
+        chunks = [await anext(view)]
+        alice.post(f"/tasks/{oldest}/stop")
+        eventually(lambda: followed._entries["task", "default", oldest].text == b"")
+        submitted(alice, id=new)
+        eventually(lambda: ("task", "default", new) in followed._entries)
+        while new not in chunks[-1].decode() or b"event: task\n" not in chunks[-1]:
+            chunks.append(await anext(view))
+        await view.aclose()  # type: ignore[attr-defined]
+        return events(b"".join(chunks).decode())
+
+    *pages, gone, task = asyncio.run(read(ID))
+    rows = [row["task_id"] for page in pages for row in page["data"]["tasks"]]
+    assert names(pages) == ["tasks", *["more"] * (len(pages) - 1)]
+    assert all(len(page["data"]["tasks"]) <= 2 for page in pages)
+    assert set(rows) - {ID} == ids - {oldest}
+    assert (gone["data"]["id"], task["data"]["task_id"]) == (oldest, ID)

@@ -22,6 +22,11 @@ export function applyEvent(list: TaskList | null, name: string, data: unknown): 
     };
   }
   if (!list) return null;
+  if (name === "more") {
+    const more = data as { tasks: Task[]; pipelines: Pipeline[] };
+    for (const task of more.tasks) list.tasks.set(keyOfTask(task), task);
+    for (const pipeline of more.pipelines) list.pipelines.set(keyOf(pipeline, pipeline.pipeline_id), pipeline);
+  }
   if (name === "task") list.tasks.set(keyOfTask(data as Task), data as Task);
   if (name === "pipeline")
     list.pipelines.set(keyOf(data as Pipeline, (data as Pipeline).pipeline_id), data as Pipeline);
