@@ -36,6 +36,7 @@ from kubectl_sky_server.rest.identity import Identities
 from kubectl_sky_server.rest.limits import Rates, Streams
 from kubectl_sky_server.rest.live import LiveLists
 from kubectl_sky_server.rest.memory import Memory
+from kubectl_sky_server.rest.transfer import Transfer
 
 _ROUTERS = (
     streams,
@@ -86,6 +87,7 @@ def create_app(config: Config) -> FastAPI:
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
     app.mount("/ui", pages.Pages())
     app.include_router(proxy.router)
+    app.add_middleware(Transfer)
     identities = app.state.identities
     app.add_middleware(Guard, config=config, identities=identities, admission=app.state.admission)
     metrics.install(app)
