@@ -34,7 +34,7 @@ from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.guard import Guard
 from kubectl_sky_server.rest.identity import Identities
 from kubectl_sky_server.rest.limits import Rates, Streams
-from kubectl_sky_server.rest.live import LiveLists
+from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.memory import Memory
 from kubectl_sky_server.rest.transfer import Transfer
 

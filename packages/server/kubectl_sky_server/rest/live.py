@@ -1,56 +1,55 @@
 """One watch for all who look at the same tasks, and may read the same.
 
-A viewer is a position in the list; the texts are shared. The API server has confirmed with each
-viewer's own token that it may list and watch what is shown, and does so again every minute. One
-of these tokens reads; when its owner is gone or refused, that of another viewer does.
+A viewer is a position in the list; the texts are shared. The token of one viewer reads; when its
+owner is gone or refused, that of another one does.
 """
 
 import asyncio
 import secrets
 from bisect import bisect_left, insort
-from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import starmap
 from threading import Event, Lock
 from time import monotonic
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from anyio import CapacityLimiter, to_thread
+from msgspec import UNSET, Raw, Struct, field
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import Forbidden, Interrupted, SkyError, Unauthorized, attempt
 from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.tasks.live import Changes, LiveTasks, Rights, review_rights
+from kubectl_sky.tasks.live import Changes, LiveTasks
 from kubectl_sky.tasks.paging import Position
 from kubectl_sky_server.rest import problems
 from kubectl_sky_server.rest.events import (
     KEEP_ALIVE,
     KEEP_ALIVE_SECONDS,
-    REVIEW_SECONDS,
     format_error,
     format_event,
 )
 from kubectl_sky_server.rest.identity import Caller
 from kubectl_sky_server.rest.memory import Memory
+from kubectl_sky_server.rest.windows import Found, Key, Row, Window, find
 
 _IDLE_SECONDS = 60.0  # without a viewer
-_SETTLE_SECONDS = 2.0  # after a request of the caller that may change something
 _TURN_SECONDS = 30.0  # that a list waits until another one is complete
 _ROWS = 100  # tasks that are sent at a time
 _MAX_CHUNK = 64 * 1024  # bytes of changes that are sent at a time
 _MAX_GONE = 1000  # deleted tasks that are remembered for viewers who come back
-_MAX_CALLERS = 10_000  # whose rights are kept
+_MAX_WINDOWS = 100  # whose rows are known, of a list
+_WINDOW_TIME = timedelta(minutes=1)  # in which a task does not become too old for a window
 
 _TASK = "task"
 _PIPELINE = "pipeline"
 
-_EntryKey = tuple[str, str, str]  # task or pipeline, namespace, id
 _Wake = Callable[[], object]
 
 
@@ -61,14 +60,32 @@ class _Entry(Struct, frozen=True):
     text: bytes
     position: Position | None = None  # of a task
     pipeline: str = ""
+    row: Row | None = None
+
+
+_GONE = _Entry(0, b"")
 
 
 class _Place(Struct):
-    """What a viewer has been sent: the changes up to a version, and of a whole list some rows."""
+    """What a viewer has been sent: the changes up to a version.
+
+    Of a whole list some rows, while it `walks`; of a window the versions of its rows.
+    """
 
     version: int
     walks: bool = False
     before: Position | None = None
+    found: Found | None = None
+    sent: dict[Key, int] = field(default_factory=dict)
+
+
+class _Rows(Struct, frozen=True):
+    """The rows of a window, as far as they have changed."""
+
+    order: list[str]
+    counts: Mapping[str, int]
+    tasks: list[Raw]
+    pipelines: list[Raw]
 
 
 class LiveList:
@@ -95,9 +112,12 @@ class LiveList:
         self._epoch = secrets.token_hex(4)
         self._version = 0
         self._oldest = 0  # viewers of an earlier version get the whole list
-        self._entries: dict[_EntryKey, _Entry] = {}  # the one that changed last is the last
+        self._entries: dict[Key, _Entry] = {}  # the one that changed last is the last
         self._order: list[Position] = []  # of the tasks, the newest last
-        self._gone: dict[_EntryKey, None] = {}
+        self._gone: dict[Key, None] = {}
+        self._found: dict[Window, Found] = {}
+        self._finding = Lock()
+        self._finders = CapacityLimiter(1)
         self._stages: dict[tuple[str, str], dict[str, TaskStatus]] = defaultdict(dict)
 
     @property
@@ -139,11 +159,12 @@ class LiveList:
         return page, last
 
     async def view(
-        self, caller: Caller, last_id: str | None, seconds: float
+        self, caller: Caller, window: Window, last_id: str | None, seconds: float
     ) -> AsyncIterator[bytes]:
-        """Yield events: the whole list, unless the viewer has a version of it; then changes.
+        """Yield events: the rows of a window, and when they change.
 
-        Ends with an `error` when the list does.
+        Without rows, the whole list, unless the viewer has a version of it; then changes. Ends
+        with an `error` when the list does.
         """
         woken = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -160,7 +181,8 @@ class LiveList:
         try:
             while loop.time() < deadline and not self.ended.is_set():
                 woken.clear()
-                if chunk := self._next(place):
+                chunk = await self._next_window(place, window) if window.rows else self._next(place)
+                if chunk:
                     yield chunk
                     continue
                 with suppress(TimeoutError):
@@ -232,48 +254,49 @@ class LiveList:
 
     def _apply(self, changes: Changes) -> None:
         # Not in the lock, for which the event loop waits.
-        texts = [msgspec.json.encode(task.document) for task in changes.tasks]
+        documents = [task.document for task in changes.tasks]
+        texts = [msgspec.json.encode(document) for document in documents]
+        rows = list(map(Row.of, documents))
         with self._lock:
             touched = set()
-            for task, text in zip(changes.tasks, texts, strict=True):
+            for task, text, row in zip(changes.tasks, texts, rows, strict=True):
                 pipeline = task.member.id if task.member else ""
                 place = task.namespace, pipeline
                 if task.member:
                     self._stages[place][task.id] = task
                     touched.add(place)
-                self._put((_TASK, task.namespace, task.id), text, task.position(), pipeline)
+                key = _TASK, task.namespace, task.id
+                self._put(key, _Entry(0, text, task.position(), pipeline, row))
 
             for namespace, task_id in changes.gone:
                 before = self._entries.get((_TASK, namespace, task_id))
                 if before and before.pipeline:
                     self._stages[namespace, before.pipeline].pop(task_id, None)
                     touched.add((namespace, before.pipeline))
-                self._put((_TASK, namespace, task_id), b"")
+                self._put((_TASK, namespace, task_id), _GONE)
 
             for place in touched:
                 tasks = self._stages[place].values()
                 texts = [msgspec.json.encode(group.document) for group in pipelines(tasks)]
                 if texts:
-                    self._put((_PIPELINE, *place), texts[0])
+                    self._put((_PIPELINE, *place), _Entry(0, texts[0]))
                 else:
-                    self._put((_PIPELINE, *place), b"")
+                    self._put((_PIPELINE, *place), _GONE)
                     del self._stages[place]
 
-    def _put(
-        self, key: _EntryKey, text: bytes, position: Position | None = None, pipeline: str = ""
-    ) -> None:
-        before = self._entries.get(key)
-        if text == (before.text if before else b""):
+    def _put(self, key: Key, entry: _Entry) -> None:
+        before = self._entries.get(key, _GONE)
+        if entry.text == before.text:
             return
         self._version += 1
         self._entries.pop(key, None)
-        if before and before.position:
+        self._entries[key] = replace(entry, version=self._version)
+        if before.position:
             del self._order[bisect_left(self._order, before.position)]
-        if position:
-            insort(self._order, position)
-        self._entries[key] = _Entry(self._version, text, position, pipeline)
+        if entry.position:
+            insort(self._order, entry.position)
         self._gone.pop(key, None)
-        if not text:
+        if not entry.text:
             self._gone[key] = None
             if len(self._gone) > _MAX_GONE:
                 oldest = next(iter(self._gone))
@@ -303,7 +326,7 @@ class LiveList:
 
     def _next_changes(self, place: _Place) -> bytes:
         """Return changes, the oldest first; the last one has the id of its version."""
-        newer: list[tuple[_EntryKey, _Entry]] = []
+        newer: list[tuple[Key, _Entry]] = []
         for key, entry in reversed(self._entries.items()):
             if entry.version <= place.version:
                 break
@@ -322,6 +345,59 @@ class LiveList:
         *others, last = events
         return b"".join([*starmap(format_event, others), format_event(*last, self._id(place))])
 
+    async def _next_window(self, place: _Place, window: Window) -> bytes:
+        """Return what has changed of a window; empty if nothing has."""
+        if not self._ready:
+            return b""
+        found = self._found.get(window)
+        if not (found and self._is_current(found, window)):
+            found = await to_thread.run_sync(self._find, window, limiter=self._finders)
+        if found is place.found:
+            return b""
+
+        with self._lock:
+            tasks = {key: self._entries[key] for key in found.keys if key in self._entries}
+            named = {(_PIPELINE, key[1], task.pipeline) for key, task in tasks.items()}
+            groups = {key: self._entries[key] for key in named if key in self._entries}
+        shown = tasks | groups
+        changed = {key for key, it in shown.items() if place.sent.get(key) != it.version}
+        before = place.found
+        place.found = found
+        place.sent = {key: it.version for key, it in shown.items()}
+        if before and not changed and (before.keys, before.counts) == (found.keys, found.counts):
+            return b""
+        rows = _Rows(
+            [f"{namespace}/{task_id}" for _, namespace, task_id in found.keys],
+            found.counts,
+            [Raw(it.text) for key, it in tasks.items() if key in changed and it.text],
+            [Raw(it.text) for key, it in groups.items() if key in changed and it.text],
+        )
+        return format_event("rows", msgspec.json.encode(rows))
+
+    def _find(self, window: Window) -> Found:
+        """Find the tasks of a window, once for all viewers of it."""
+        with self._finding:
+            found = self._found.get(window)
+            if found and self._is_current(found, window):
+                return found
+            with self._lock:
+                version = self._version
+                keys = [(_TASK, namespace, task_id) for _, task_id, namespace in self._order]
+                entries = [self._entries[key] for key in keys]
+            rows = [
+                (key, entry.row)
+                for key, entry in zip(reversed(keys), reversed(entries), strict=True)
+                if entry.row
+            ]
+            found = self._found[window] = find(window, rows, version)
+            while len(self._found) > _MAX_WINDOWS:
+                del self._found[next(iter(self._found))]
+            return found
+
+    def _is_current(self, found: Found, window: Window) -> bool:
+        is_old = window.since and datetime.now(UTC) > found.at + _WINDOW_TIME
+        return found.version == self._version and not is_old
+
     def _id(self, place: _Place) -> str:
         return f"{self._epoch}-{place.version}"
 
@@ -335,77 +411,3 @@ def _waiting_for(turn: Lock) -> Iterator[None]:
     finally:
         if is_held:
             turn.release()
-
-
-class _Shared(Struct, frozen=True):
-    """What all viewers of a list have in common; without complete rights, their token, too."""
-
-    scope: Scope
-    rights: Rights
-    alone: bytes
-
-
-class LiveLists:
-    """The lists of all callers; the first ones are read one after the other."""
-
-    def __init__(self, memory: Memory, clock: Callable[[], float] = monotonic) -> None:
-        self._memory = memory
-        self._clock = clock
-        self._lock = Lock()
-        self._turn = Lock()
-        self._lists: dict[_Shared, LiveList] = {}
-        # By the digest of a token and a scope; the one that was reviewed last is the last.
-        self._reviews: OrderedDict[tuple[bytes, Scope], tuple[float, _Shared]] = OrderedDict()
-        self._settled_at: OrderedDict[bytes, float] = OrderedDict()
-
-    def open(self, caller: Caller, scope: Scope) -> LiveList:
-        """Return the list of a scope, which is followed from now on. Raises SkyError."""
-        key = self._review(caller, scope)
-        with self._lock:
-            self._lists = {key: it for key, it in self._lists.items() if not it.ended.is_set()}
-            live = self._lists.get(key)
-            if live is None:
-                self._memory.check()
-                live = LiveList(caller, scope, self._turn, self._memory)
-                self._lists[key] = live
-                parallel.run_daemon(live.run, name="list")
-            return live
-
-    def find(self, caller: Caller, scope: Scope) -> LiveList | None:
-        """Return the list of a scope if it is followed, and current. Raises ClusterError."""
-        is_settled = self._clock() >= self._settled_at.get(caller.credential, 0.0)
-        if not is_settled or scope not in {key.scope for key in list(self._lists)}:
-            return None
-        live = self._lists.get(self._review(caller, scope))
-        return live if live and live.is_current else None
-
-    def settle(self, caller: Caller) -> None:
-        """Let the lists of a caller, who may have changed something, catch up."""
-        with self._lock:
-            self._settled_at[caller.credential] = self._clock() + _SETTLE_SECONDS
-            self._settled_at.move_to_end(caller.credential)
-            while len(self._settled_at) > _MAX_CALLERS:
-                self._settled_at.popitem(last=False)
-
-    def confirm(self, caller: Caller, scope: Scope, live: LiveList) -> None:
-        """Raise ClusterError if a viewer of a list may no longer see it."""
-        key = self._review(caller, scope, fresh=True)
-        if self._lists.get(key) is not live:
-            raise Forbidden("the rights of the caller have changed")
-
-    def _review(self, caller: Caller, scope: Scope, fresh: bool = False) -> _Shared:
-        """Return what a caller may see, as the API server has said within a minute."""
-        known = self._reviews.get((caller.credential, scope))
-        if known and self._clock() < known[0] + REVIEW_SECONDS and not fresh:
-            return known[1]
-
-        begun_at = self._clock()
-        rights = review_rights(caller.session, scope)
-        alone = b"" if rights.complete else caller.credential
-        shared = _Shared(scope, rights, alone)
-        with self._lock:
-            self._reviews[caller.credential, scope] = begun_at, shared
-            self._reviews.move_to_end((caller.credential, scope))
-            while len(self._reviews) > _MAX_CALLERS:
-                self._reviews.popitem(last=False)
-        return shared

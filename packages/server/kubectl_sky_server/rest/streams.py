@@ -45,9 +45,10 @@ from kubectl_sky_server.rest.events import (
     format_event,
 )
 from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller
-from kubectl_sky_server.rest.live import LiveLists
+from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.problems import Rejected
 from kubectl_sky_server.rest.tasks import TaskId
+from kubectl_sky_server.rest.windows import Window
 
 router = APIRouter(tags=["streams"])
 
@@ -321,17 +322,22 @@ def _changes(documents: Iterator[Document], last_id: str | None) -> Iterator[tup
 
 @router.get("/tasks/events", response_class=StreamingResponse, responses=_EVENTS)
 def task_list_events(
-    request: Request, caller: AnyCaller, scope: AnyScope, last_event_id: LastEventId = None
+    request: Request,
+    caller: AnyCaller,
+    scope: AnyScope,
+    window: Annotated[Window, Query()],
+    last_event_id: LastEventId = None,
 ) -> OpenStream:
     """Stream the list of tasks: `tasks` and then `more` with all of it, newest first.
 
     Then what changes: `task` and `pipeline` have the new state of one, `gone` the namespace and id
-    of a deleted one.
+    of a deleted one. With `rows`, stream a part of the list: `rows` has the `order` of its tasks,
+    those that have changed, and the `counts` of all that match, by status.
     """
     lists: LiveLists = request.app.state.lists
     live = lists.open(caller, scope)
     stream = OpenStream(caller, request, confirm=partial(lists.confirm, caller, scope, live))
-    stream.body_iterator = live.view(caller, last_event_id, stream.seconds)
+    stream.body_iterator = live.view(caller, window, last_event_id, stream.seconds)
     return stream
 
 

@@ -40,7 +40,7 @@ from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.documents import DocumentRoute, deleting, encode
 from kubectl_sky_server.rest.files import BODY, TaskText, source_of
 from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller
-from kubectl_sky_server.rest.live import LiveLists
+from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.problems import Rejected
 
 router = APIRouter(tags=["tasks"], route_class=DocumentRoute)

@@ -16,7 +16,9 @@ from kubectl_sky_server.rest import identity, live
 from kubectl_sky_server.rest.app import create_app
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.identity import Caller, Identities
+from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.memory import Memory
+from kubectl_sky_server.rest.windows import Window
 from server_tests.rest.conftest import ALICE, BOB, HELLO, Client, bearer, serving, submitted
 from server_tests.rest.test_streams import events
 from tests.builders import ID
@@ -192,7 +194,7 @@ def test_rights_of_a_caller_count_for_a_minute(
     config: Config, cluster: FakeCluster, alice: TestClient
 ) -> None:
     now = 1000.0
-    lists = live.LiveLists(Memory(1, lambda: 0), lambda: now)
+    lists = LiveLists(Memory(1, lambda: 0), lambda: now)
     caller = caller_of(config, BOB)
     scope = caller.scope(all_users=True)
     followed = lists.open(caller, scope)
@@ -323,7 +325,7 @@ def test_list_of_tasks_is_read_from_the_followed_list_until_the_caller_changes_s
 def test_new_list_is_refused_when_memory_is_short_and_an_open_one_is_not(config: Config) -> None:
     used = 0
     with serving(config) as (port, app):
-        app.state.lists = live.LiveLists(Memory(100 << 20, lambda: used))
+        app.state.lists = LiveLists(Memory(100 << 20, lambda: used))
         with viewing(port, ALL_USERS) as viewer:
             viewer.read(bool)
             used = 81 << 20
@@ -427,12 +429,12 @@ def test_viewer_who_reads_slowly_is_sent_rows_as_they_are_then(
     monkeypatch.setattr(live, "_ROWS", 2)
     ids = {submitted(alice) for _ in range(5)}
     caller = caller_of(config, ALICE)
-    followed = live.LiveLists(Memory(1, lambda: 0)).open(caller, caller.scope())
+    followed = LiveLists(Memory(1, lambda: 0)).open(caller, caller.scope())
     eventually(lambda: followed.is_current)
     (_, oldest, _), *_ = followed._order
 
     async def read(new: str) -> list[dict[str, Any]]:
-        view = followed.view(caller, None, 60)
+        view = followed.view(caller, Window(), None, 60)
         chunks = [await anext(view)]
         alice.post(f"/tasks/{oldest}/stop")
         eventually(lambda: followed._entries["task", "default", oldest].text == b"")
@@ -449,3 +451,40 @@ def test_viewer_who_reads_slowly_is_sent_rows_as_they_are_then(
     assert all(len(page["data"]["tasks"]) <= 2 for page in pages)
     assert set(rows) - {ID} == ids - {oldest}
     assert (gone["data"]["id"], task["data"]["task_id"]) == (oldest, ID)
+
+
+def test_window_is_sent_again_only_what_has_changed_in_it(
+    alice: TestClient, cluster: FakeCluster, config: Config
+) -> None:
+    ids = [submitted(alice, HELLO | {"name": name}) for name in ("a", "b", "c")]
+    with serving(config) as (port, _), viewing(port, f"{OWN}?rows=2&sort=name") as viewer:
+        [first] = viewer.read(bool)
+        assert first["event"] == "rows"
+        assert first["data"]["order"] == [f"default/{task_id}" for task_id in ids[:2]]
+        assert first["data"]["counts"] == {"pending": 3}
+        assert [task["name"] for task in first["data"]["tasks"]] == ["a", "b"]
+
+        cluster.start(f"b-{ids[1]}")
+        started = viewer.read(
+            lambda found: found[-1]["data"]["counts"] == {"pending": 2, "running": 1}
+        )
+        assert [task["name"] for task in started[-1]["data"]["tasks"]] == ["b"]
+
+        alice.post(f"/tasks/{ids[0]}/stop")
+        order = [f"default/{task_id}" for task_id in ids[1:]]
+        *_, moved = viewer.read(lambda found: found[-1]["data"]["order"] == order)
+        assert [task["name"] for task in moved["data"]["tasks"]] == ["c"]
+
+
+def test_window_has_the_pipelines_of_its_tasks(alice: TestClient, config: Config) -> None:
+    text = "name: two\n---\nname: one\nrun: echo 1\n---\nname: next\nrun: echo 2\n"
+    answer = alice.post("/tasks/submit", content=text, headers={"Content-Type": "application/yaml"})
+    with serving(config) as (port, _), viewing(port, f"{OWN}?rows=1&filter=next") as viewer:
+        [rows] = viewer.read(bool)
+        [pipeline] = rows["data"]["pipelines"]
+        assert pipeline["pipeline_id"] == answer.json()["pipeline_id"]
+
+
+def test_window_that_the_server_does_not_know_is_refused(alice: TestClient) -> None:
+    for query in ("rows=0", "rows=1001", "rows=9&sort=cost", "rows=9&status=lost"):
+        assert alice.get(f"{OWN}?{query}").status_code == 400

@@ -1,10 +1,23 @@
 // The list of tasks: what events do to it, and how it is filtered and sorted.
-import type { Pipeline, Task } from "./api";
+import type { Pipeline, State, Task } from "./api";
 
-// Tasks and pipelines by namespace and id. Changes are made in place: one event may be one of thousands.
+export const STATES: State[] = ["running", "pending", "failed", "completed"];
+export const MOST_ROWS = 1000;
+const MOST_CHARACTERS = 500;
+
+// The tasks that the page shows, in order; their pipelines, both by namespace and id; how many match by status.
 export interface TaskList {
   tasks: Map<string, Task>;
   pipelines: Map<string, Pipeline>;
+  counts: Record<string, number>;
+}
+
+// An event: the order of the rows, and those that have changed.
+export interface Rows {
+  order: string[];
+  counts: Record<string, number>;
+  tasks: Task[];
+  pipelines: Pipeline[];
 }
 
 export function keyOf({ metadata }: Task | Pipeline, id = ""): string {
@@ -13,30 +26,17 @@ export function keyOf({ metadata }: Task | Pipeline, id = ""): string {
 
 export const keyOfTask = (task: Task) => keyOf(task, task.task_id);
 
-export function applyEvent(list: TaskList | null, name: string, data: unknown): TaskList | null {
-  if (name === "tasks") {
-    const whole = data as { tasks: Task[]; pipelines: Pipeline[] };
-    return {
-      tasks: new Map(whole.tasks.map((task) => [keyOfTask(task), task])),
-      pipelines: new Map(whole.pipelines.map((pipeline) => [keyOf(pipeline, pipeline.pipeline_id), pipeline])),
-    };
-  }
-  if (!list) return null;
-  if (name === "more") {
-    const more = data as { tasks: Task[]; pipelines: Pipeline[] };
-    for (const task of more.tasks) list.tasks.set(keyOfTask(task), task);
-    for (const pipeline of more.pipelines) list.pipelines.set(keyOf(pipeline, pipeline.pipeline_id), pipeline);
-  }
-  if (name === "task") list.tasks.set(keyOfTask(data as Task), data as Task);
-  if (name === "pipeline")
-    list.pipelines.set(keyOf(data as Pipeline, (data as Pipeline).pipeline_id), data as Pipeline);
-  if (name === "gone") {
-    const { namespace, id } = data as { namespace: string; id: string };
-    list.tasks.delete(`${namespace}/${id}`);
-    list.pipelines.delete(`${namespace}/${id}`);
-  }
-  return { ...list };
+export function applyRows(list: TaskList | null, { order, counts, tasks, pipelines }: Rows): TaskList {
+  const known = new Map(list?.tasks);
+  for (const task of tasks) known.set(keyOfTask(task), task);
+  const groups = new Map(list?.pipelines);
+  for (const pipeline of pipelines) groups.set(keyOf(pipeline, pipeline.pipeline_id), pipeline);
+  const shown = order.filter((key) => known.has(key)).map((key) => [key, known.get(key)!] as const);
+  return { tasks: new Map(shown), pipelines: groups, counts };
 }
+
+export const totalOf = (counts: TaskList["counts"] = {}) =>
+  Object.values(counts).reduce((sum, count) => sum + count, 0);
 
 export const isFinished = ({ status }: Task) => status === "completed" || status === "failed";
 
@@ -85,6 +85,20 @@ export function filterOf(query: URLSearchParams): Filter {
     text: query.get("filter") ?? "",
     since: query.get("since") ?? "",
     order: query.get("sort") ?? "age",
+  };
+}
+
+// What the server is asked for; an address may have other words than it knows.
+export function windowOf(filter: Filter, rows: number) {
+  const { allUsers, allNamespaces, status, text, since, order } = filter;
+  return {
+    all_users: allUsers,
+    all_namespaces: allNamespaces,
+    rows: Math.min(rows, MOST_ROWS),
+    filter: text.slice(0, MOST_CHARACTERS),
+    status: STATES.find((state) => state === status),
+    since: SPANS.some(([hours]) => hours === since) ? since : "",
+    sort: order.replace(/^-/, "") in COLUMNS ? order : "age",
   };
 }
 

@@ -1,12 +1,11 @@
 // All tasks, with their live state.
 import { Fragment } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import {
   type Deleted,
   type Pipeline,
   post,
   postYaml,
-  type State,
   stillDeleting,
   type Task,
   taskPath,
@@ -15,16 +14,21 @@ import {
 } from "./api";
 import { age, localTime, plural, sizes } from "./format";
 import {
-  applyEvent,
+  applyRows,
   type Filter,
   filterOf,
   isFirst,
   keyOf,
   keyOfTask,
+  MOST_ROWS,
+  type Rows,
   SPANS,
+  STATES,
   select,
   stopWord,
   type TaskList,
+  totalOf,
+  windowOf,
 } from "./list";
 import {
   AllUsers,
@@ -43,7 +47,6 @@ import { href, type Route, type TaskScope } from "./route";
 import { follow, lostAs } from "./stream";
 import { taskFile } from "./submit";
 
-const STATES: State[] = ["running", "pending", "failed", "completed"];
 const PAGE_SIZE = 100;
 
 // Follow a stream while the page is visible: browsers allow few connections to one server.
@@ -66,33 +69,50 @@ export function useStream(target: string, onEvent: (name: string, data: unknown)
   return interrupted;
 }
 
-// The live tasks, and those of the history if the filter asks for them.
-function useTasks({ status, allUsers, allNamespaces }: Filter) {
+const TYPING = 250; // milliseconds until a filter counts
+
+// The value, once it has not changed for a moment.
+function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), TYPING);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+// The rows that the page shows of the live tasks, and the tasks of the history if the filter asks for them.
+function useTasks(filter: Filter, rows: number) {
+  const { status, allUsers, allNamespaces } = filter;
   const [list, setList] = useState<TaskList | null>(null);
   const scope = { all_users: allUsers, all_namespaces: allNamespaces };
-  const target = url("/tasks/events", scope);
-  useEffect(() => setList(null), [target]);
-  const interrupted = useStream(target, (name, data) => setList((before) => applyEvent(before, name, data)));
+  const text = useSettled(filter.text);
+  useEffect(() => setList(null), [allUsers, allNamespaces]);
+  const target = url("/tasks/events", windowOf({ ...filter, text }, rows));
+  const interrupted = useStream(target, (name, data) => {
+    if (name === "rows") setList((before) => applyRows(before, data as Rows));
+  });
 
   const path = status === "deleted" ? "/tasks" : "";
-  const [past, problem] = usePolled<{ tasks: Task[] }>(path, { ...scope, deleted: true }, 15, list?.tasks.size);
+  const total = totalOf(list?.counts);
+  const [past, problem] = usePolled<{ tasks: Task[] }>(path, { ...scope, deleted: true }, 15, total);
   return { list, interrupted, past, problem };
 }
 
 export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const { query } = route;
   const filter = filterOf(query);
-  const { status, text, since, order } = filter;
+  const { status, text, since } = filter;
   const gone = status === "deleted";
-  const { list, interrupted, past, problem } = useTasks(filter);
   const [shown, setShown] = useState(PAGE_SIZE);
+  const { list, interrupted, past, problem } = useTasks(filter, shown);
   const [stopping, setStopping] = useState<Task[]>([]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   useClock();
 
-  const matching = useMemo(() => select(list?.tasks.values() ?? [], filter), [list, text, since, order]);
-  const active = matching.filter((task) => !status || task.status === status);
-  const visible = gone ? select(past?.tasks ?? [], filter) : active;
+  const deleted = select(past?.tasks ?? [], filter);
+  const visible = gone ? deleted.slice(0, shown) : [...(list?.tasks.values() ?? [])];
+  const total = gone ? deleted.length : status ? (list?.counts[status] ?? 0) : totalOf(list?.counts);
   const selected = gone ? [] : visible.filter((task) => chosen.has(keyOfTask(task)));
   const set = (name: string, value: string) => {
     const next = { ...Object.fromEntries(query), [name]: value };
@@ -107,7 +127,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
         <Title text="Tasks" />
         <Live interrupted={interrupted} />
       </div>
-      <Toolbar user={user} filter={filter} matching={matching} deleted={gone ? visible.length : null} onChange={set} />
+      <Toolbar user={user} filter={filter} counts={list?.counts ?? {}} deleted={gone ? total : null} onChange={set} />
       {interrupted && !list && <ErrorNote error={interrupted} />}
       {gone && problem ? <ErrorNote error={problem} /> : null}
       {(gone ? !past && !problem : !list && !interrupted) && <p class="muted">Loading…</p>}
@@ -118,18 +138,18 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
       {visible.length > 0 && (
         <div class="card table">
           <TaskTable
-            tasks={visible.slice(0, shown)}
+            tasks={visible}
             pipelines={list?.pipelines}
             filter={filter}
             chosen={chosen}
             allChosen={selected.length === visible.length}
-            onChoose={(tasks, on) => setChosen(withTasks(chosen, tasks ?? visible, on))}
+            onChoose={(tasks, on) => setChosen(withTasks(chosen, tasks, on))}
             onSort={(column) => set("sort", column === "age" ? "" : column)}
             onStop={(task) => setStopping([task])}
           />
-          {visible.length > shown && (
+          {total > visible.length && shown < MOST_ROWS && (
             <button type="button" class="wide" onClick={() => setShown(shown + PAGE_SIZE)}>
-              Show {Math.min(PAGE_SIZE, visible.length - shown)} more of {visible.length}
+              Show {Math.min(PAGE_SIZE, total - visible.length)} more of {total}
             </button>
           )}
         </div>
@@ -151,12 +171,12 @@ function withTasks(chosen: ReadonlySet<string>, tasks: Task[], on: boolean): Set
 interface ToolbarProps {
   user: Whoami;
   filter: Filter;
-  matching: Task[]; // of any status
+  counts: TaskList["counts"]; // of what matches, by status
   deleted: number | null; // how many are shown, if they are
   onChange(name: string, value: string): void; // of the address
 }
 
-function Toolbar({ user, filter, matching, deleted, onChange }: ToolbarProps) {
+function Toolbar({ user, filter, counts, deleted, onChange }: ToolbarProps) {
   return (
     <div class="toolbar" role="search">
       <input
@@ -168,7 +188,7 @@ function Toolbar({ user, filter, matching, deleted, onChange }: ToolbarProps) {
       />
       <StatusChips
         status={filter.status}
-        matching={matching}
+        counts={counts}
         deleted={deleted}
         onChange={(status) => onChange("status", status)}
       />
@@ -196,12 +216,12 @@ function Toolbar({ user, filter, matching, deleted, onChange }: ToolbarProps) {
 
 interface StatusChipsProps {
   status: string;
-  matching: Task[];
+  counts: TaskList["counts"];
   deleted: number | null;
   onChange(status: string): void;
 }
 
-function StatusChips({ status, matching, deleted, onChange }: StatusChipsProps) {
+function StatusChips({ status, counts, deleted, onChange }: StatusChipsProps) {
   const chip = (name: string, count: number | string) => (
     <Chip
       key={name}
@@ -213,8 +233,8 @@ function StatusChips({ status, matching, deleted, onChange }: StatusChipsProps) 
   );
   return (
     <div class="chips" role="group" aria-label="Filter by status">
-      <Chip label="all" count={matching.length} active={!status} onClick={() => onChange("")} />
-      {STATES.map((name) => chip(name, matching.filter((task) => task.status === name).length))}
+      <Chip label="all" count={totalOf(counts)} active={!status} onClick={() => onChange("")} />
+      {STATES.map((name) => chip(name, counts[name] ?? 0))}
       {chip("deleted", deleted ?? "")}
     </div>
   );
@@ -226,7 +246,7 @@ interface TaskTableProps {
   filter: Filter;
   chosen: ReadonlySet<string>;
   allChosen: boolean;
-  onChoose(tasks: Task[] | null, on: boolean): void; // null: all, also those that are not yet shown
+  onChoose(tasks: Task[], on: boolean): void;
   onSort(order: string): void;
   onStop(task: Task): void;
 }
@@ -244,7 +264,7 @@ function TaskTable({ tasks, pipelines, filter, chosen, allChosen, onChoose, onSo
                 type="checkbox"
                 aria-label="Select all tasks shown"
                 checked={allChosen}
-                onChange={(event) => onChoose(null, event.currentTarget.checked)}
+                onChange={(event) => onChoose(tasks, event.currentTarget.checked)}
               />
             )}
           </th>

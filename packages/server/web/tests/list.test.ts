@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import type { Task } from "../src/api";
 import {
-  applyEvent,
+  applyRows,
   changedWithin,
   filterOf,
   isFirst,
@@ -11,6 +11,8 @@ import {
   select,
   sorted,
   stopWord,
+  totalOf,
+  windowOf,
 } from "../src/list";
 import { makePipeline, makeTask } from "./builders";
 
@@ -94,29 +96,39 @@ test("select keeps matching tasks of any status, in order", () => {
   assert.equal(ids(select(tasks, filter)), "one");
 });
 
-test("event of all tasks replaces the list", () => {
-  const list = applyEvent(null, "tasks", { tasks: [makeTask()], pipelines: [makePipeline()] });
-  assert.deepEqual([...list!.tasks.keys(), ...list!.pipelines.keys()], ["team/aaaaaaaa", "team/pppppppp"]);
+const rows = (order: string[], tasks: Task[]) => ({ order, tasks, pipelines: [], counts: { running: order.length } });
+
+test("rows are in the order of the server, and keep those that have not changed", () => {
+  const one = makeTask({ task_id: "one" });
+  const two = makeTask({ task_id: "two" });
+  const first = applyRows(null, rows(["team/one", "team/two"], [one, two]));
+  const changed = makeTask({ task_id: "two", status: "failed" });
+  const second = applyRows(first, rows(["team/two", "team/one"], [changed]));
+  assert.deepEqual([...second.tasks.values()], [changed, one]);
+  assert.deepEqual([...first.tasks.values()], [one, two]); // the page is drawn again
 });
 
-test("event before all tasks are known is ignored", () => {
-  assert.equal(applyEvent(null, "task", makeTask()), null);
+test("rows that the server does not name any more are gone", () => {
+  const list = applyRows(null, rows(["team/aaaaaaaa"], [makeTask()]));
+  assert.equal(applyRows(list, rows([], [])).tasks.size, 0);
 });
 
-test("events of a task add, change and remove it", () => {
-  let list = applyEvent(null, "tasks", { tasks: [], pipelines: [] });
-  const first = list;
-  list = applyEvent(list, "task", makeTask());
-  list = applyEvent(list, "task", makeTask({ status: "failed" }));
-  assert.deepEqual(
-    [...list!.tasks.values()].map(({ status }) => status),
-    ["failed"],
-  );
-  assert.ok(list !== first); // the page is drawn again
-  list = applyEvent(list, "gone", { namespace: "other", id: "aaaaaaaa" });
-  assert.equal(list!.tasks.size, 1);
-  list = applyEvent(list, "gone", { namespace: "team", id: "aaaaaaaa" });
-  assert.equal(list!.tasks.size, 0);
+test("pipelines of rows are known by their namespace and id", () => {
+  const list = applyRows(null, { ...rows([], []), pipelines: [makePipeline()] });
+  assert.deepEqual([...list.pipelines.keys()], ["team/pppppppp"]);
+});
+
+test("total is the sum of all statuses", () => {
+  assert.equal(totalOf({ running: 2, failed: 1 }), 3);
+  assert.equal(totalOf(undefined), 0);
+});
+
+test("server is asked for what the address says, if it knows it", () => {
+  const known = filterOf(new URLSearchParams("filter=a&status=failed&since=24&sort=-name"));
+  const { filter, status, since, sort } = windowOf(known, 200);
+  assert.deepEqual([filter, status, since, sort], ["a", "failed", "24", "-name"]);
+  const odd = windowOf(filterOf(new URLSearchParams("status=deleted&since=x&sort=y")), 5000);
+  assert.deepEqual([odd.status, odd.since, odd.sort, odd.rows], [undefined, "", "age", 1000]);
 });
 
 test("key of a task has its namespace: ids are unique in one", () => {
