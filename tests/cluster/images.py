@@ -55,6 +55,8 @@ BUSYBOX = (
 )
 RCLONE = (Image("docker.io/rclone/rclone:1.68.2", ("rclone",)),)
 MPI = (Image("docker.io/mpioperator/openmpi:v0.8.0", ("bash",)),)
+JAX = Image("docker.io/library/jax:0.8.1", ("python3",))
+_JAX = ("jax==0.8.1", "jaxlib==0.8.1")
 RAY = Image("docker.io/rayproject/ray:2.60.0", ("bash",))
 _MPI = ("openmpi-bin", "openssh-client", "openssh-server")
 
@@ -121,6 +123,23 @@ def ours(folder: Path, names: Iterable[str], wheels: Iterable[Path]) -> Path:
     tagged = tuple(Image(name, (), settings) for name in names)
     _archive(archive, tagged, folder / "root", folder / "ours")
     return archive
+
+
+def make_jax() -> Path:
+    """Return the archive of an image with JAX for CPUs, from the cache or made now."""
+    python = next(path for path in archives() if path.stem == "python")
+
+    def make(folder: Path) -> None:
+        cache.say("making the image of JAX, once")
+        root = folder / "root"
+        _unpacked(python, root)
+        added = folder / "jax"
+        _pip(added / "usr/lib/python3/dist-packages", *_JAX)
+        _archive(folder / "jax.tar", (JAX,), root, added)
+        shutil.rmtree(root)
+        shutil.rmtree(added)
+
+    return cache.keep("jax", cache.digest(*_JAX, python.parent.name), make) / "jax.tar"
 
 
 def load(cluster: Cluster, archive: Path) -> None:

@@ -4,7 +4,9 @@ import subprocess
 
 import pytest
 
+from tests.cluster.images import JAX, load, make_jax
 from tests.cluster.node_faults import NodeFaults
+from tests.cluster.target import Cluster
 from tests.e2e.command import Command
 from tests.nodes.support import drain, hosts, until_lines
 from tests.nodes.training import check_output, write_task
@@ -24,13 +26,23 @@ def pause() -> float:
 
 
 @pytest.fixture
-def training(sky: Command, backend: str, pause: float) -> subprocess.Popen[str]:
+def image() -> str:
+    return "python:3.13-slim"
+
+
+@pytest.fixture
+def jax(three_nodes: Cluster) -> None:
+    load(three_nodes, make_jax())
+
+
+@pytest.fixture
+def training(sky: Command, backend: str, pause: float, image: str) -> subprocess.Popen[str]:
     """The submit that follows the task, which has written a checkpoint."""
     assert sky("config", "set", "node_lost_after", "20").returncode == 0
     created = sky("volumes", "create", "checkpoints", "1Gi", "--access-modes", "RWX")
     assert created.returncode == 0, created.stderr
     flags = ("--id", ID, "--backend", backend)
-    process = sky.start("submit", sky.write("t.yaml", write_task(pause)), *flags)
+    process = sky.start("submit", sky.write("t.yaml", write_task(pause, image)), *flags)
     until_lines(sky, ID, "| step 12 ", 3)
     return process
 
@@ -49,6 +61,20 @@ def test_training_on_drained_cluster_node_resumes_at_its_checkpoint(
     sky: Command, kubectl: Command, faults: NodeFaults, training: subprocess.Popen[str]
 ) -> None:
     host = hosts(sky, ID)[1]
+    drain(kubectl, host)
+    check_resumed(sky, training, host)
+
+
+@pytest.mark.faults
+@pytest.mark.usefixtures("jax")
+@pytest.mark.parametrize("image", [JAX.name])
+def test_training_with_jax_resumes_at_its_checkpoint(
+    sky: Command, kubectl: Command, faults: NodeFaults, training: subprocess.Popen[str]
+) -> None:
+    killed = sky("exec", ID, "--rank", "1", "--", "pkill", "-KILL", "-f", "train.py")
+    assert killed.returncode == 0, killed.stderr
+    until_lines(sky, ID, "| starts at 10", 3)
+    host = hosts(sky, ID)[2]
     drain(kubectl, host)
     check_resumed(sky, training, host)
 

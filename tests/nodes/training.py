@@ -1,8 +1,8 @@
-"""A training program of three ranks, without a library: all of them add up a number each step.
+"""A training program of three ranks, over sockets or with JAX: all add up a number each step.
 
-Rank 0 sums, saves and answers, so that a rank which prints a step knows that its checkpoint, if it
-is due, was written. A rank whose peer is gone fails, and the next attempt begins where the last
-checkpoint was written.
+Over sockets, rank 0 sums, saves and answers, so that a rank which prints a step knows that its
+checkpoint, if it is due, was written. A rank whose peer is gone fails, and the next attempt begins
+where the last checkpoint was written.
 """
 
 import json
@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from itertools import pairwise
 
+from tests.cluster.images import JAX
 from tests.nodes.support import LOST_SOON
 
 STEPS = 40
@@ -64,16 +65,50 @@ while step < %(steps)s:
         print("step", step, "total", total, flush=True)
     time.sleep(%(pause)s)
 """
+WITH_JAX = """
+import json, os, time
+import jax, jax.numpy
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+rank = int(os.environ["SKYPILOT_NODE_RANK"])
+size = int(os.environ["SKYPILOT_NUM_NODES"])
+first = os.environ["SKYPILOT_NODE_IPS"].split()[0]
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(
+    f"{first}:8476", size, rank, initialization_timeout=120, heartbeat_timeout_seconds=10
+)
+mesh = Mesh(np.array(jax.devices()), "rank")
+split = NamedSharding(mesh, PartitionSpec("rank"))
+everywhere = NamedSharding(mesh, PartitionSpec())
+add = jax.jit(jax.numpy.sum, out_shardings=everywhere)
+step, total = 0, 0
+if os.path.exists("/ckpt/state"):
+    step, total = json.load(open("/ckpt/state"))
+print("starts at", step, flush=True)
+
+while step < %(steps)s:
+    step += 1
+    mine = np.array([step * (rank + 1)])
+    total += int(add(jax.make_array_from_process_local_data(split, mine)))
+    if rank == 0 and step %% %(every)s == 0:
+        with open("/ckpt/new", "w") as state:
+            json.dump([step, total], state)
+        os.replace("/ckpt/new", "/ckpt/state")
+    print("step", step, "total", total, flush=True)
+    time.sleep(%(pause)s)
+"""
 _LINE = re.compile(r"node-(\d) \| (?:starts at (\d+)|step (\d+) total (\d+))")
 
 
-def write_task(pause: float) -> str:
+def write_task(pause: float, image: str) -> str:
     """Return the file of the task, whose volume `checkpoints` must exist."""
-    program = PROGRAM % {"steps": STEPS, "every": EVERY, "pause": pause}
+    text = WITH_JAX if image == JAX.name else PROGRAM
+    program = text % {"steps": STEPS, "every": EVERY, "pause": pause}
     resources = {
-        "image_id": "python:3.13-slim",
-        "cpus": "50m",
-        "memory": "64Mi",
+        "image_id": image,
+        "cpus": "50m+",
+        "memory": "512Mi" if image == JAX.name else "64Mi",
         "job_recovery": {"max_restarts_on_errors": 4},
     }
     task = {
