@@ -118,7 +118,7 @@ define install
 endef
 
 .PHONY: test-faults
-test-faults: venv ## run all tests on three cluster nodes, which lose their links and programs; takes 20 minutes
+test-faults: venv ## run all tests on three cluster nodes, which lose their links and programs; takes half an hour
 	@$(PART) 'tests on three cluster nodes' $(BIN)/pytest -m nodes
 
 .PHONY: test-gpu

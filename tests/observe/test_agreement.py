@@ -16,11 +16,13 @@ from kubectl_sky.observe.explain import Surroundings, explain
 from kubectl_sky.observe.failure import describe
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import judge
 from kubectl_sky.tasks.pending import may_wait
 from kubectl_sky.words import kinds, names
 from tests.builders import condition, make_job, make_pod, make_service, make_silent, terminated
+from tests.observe.test_doctor import SNAPSHOTS, load
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
 from tests.reading import read, read_jobs, read_metadata, read_objects, read_pods
 
@@ -35,10 +37,10 @@ def folded(world: World) -> TaskStatus:
     return task
 
 
-def states(task: TaskStatus, world: World) -> set[str]:
+def states(task: TaskStatus, seen: TaskSnapshot) -> set[str]:
     """Return the state of the task by each command."""
     (row,) = tasks.listing([task], None, []).splitlines()[1:]
-    verdict = judge(task, world.snapshot())
+    verdict = judge(task, seen)
     return {
         row.split()[2],
         re.search(r"^Status: +(\w+)", tasks.details(task), re.MULTILINE)[1],  # type: ignore[index]
@@ -53,10 +55,11 @@ def _nodes(task: TaskStatus) -> str:
     return line
 
 
-def words(task: TaskStatus, world: World) -> list[str]:
-    """Return the output of every command for a failed task."""
+def words(task: TaskStatus, seen: TaskSnapshot) -> list[str]:
+    """Return what every command says of a task; REST and the pages have the document's note."""
     texts = [tasks.listing([task], "wide", []), tasks.details(task), tasks.line(task)]
-    return [*texts, doctor.format_verdict(judge(task, world.snapshot())), describe(task, None)]
+    texts += [describe(task, None), task.document.metadata.note]
+    return [*texts, doctor.format_verdict(judge(task, seen))]
 
 
 def happened(world: World, events: Sequence[tuple[Callable[..., None], int]]) -> None:
@@ -81,7 +84,7 @@ def test_commands_after_random_events_agree(
     task = folded(world)
     for labels in (LISTED, WATCHED):
         assert status.fold(world.owned(*labels)) == [task]
-    assert states(task, world) == {str(task.state)}
+    assert states(task, world.snapshot()) == {str(task.state)}
 
     # The real ends of the Jobs, not the folded status.
     completed = world.completed - world.lost
@@ -100,9 +103,34 @@ def test_commands_after_random_events_agree(
     assert row.split()[3] == f"{counts.get('running', 0) + counts.get('completed', 0)}/{nodes}"
     assert sum(counts.values()) == nodes
     for rank in sorted(world.lost)[:1]:
-        for text in words(task, world):
+        for text in words(task, world.snapshot()):
             assert "JobNotFound" in text or "its Job was deleted or lost its labels" in text
             assert nodes == 1 or f"node-{rank}" in text
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SNAPSHOTS.glob("fault-*.json")))
+def test_recorded_fault_has_the_same_rank_and_cause_in_every_command(name: str) -> None:
+    """Each of tests/nodes/causes.py, with each kind of task, as three cluster nodes showed it."""
+    seen = load(name)
+    (bare,) = status.tasks(seen.workloads, seen.of(kinds.POD))
+    verdict = judge(bare, seen)
+    task = verdict.task
+    assert states(task, seen) == {str(task.state)}
+    if not task.note:
+        assert not verdict.findings
+        return
+
+    first = task.first_failure
+    rank = first.name if first else task.note.partition(":")[0]
+    cause = task.note.partition(" (")[0].rpartition(": ")[2].partition(";")[0]
+    if first:
+        assert verdict.cause
+        assert verdict.cause.ranks == (first.index,)
+    for text in words(task, seen):
+        told = " ".join(text.split()).casefold()  # doctor wraps its lines
+        assert rank in told
+        # Doctor says what the cluster node was short of instead.
+        assert cause.casefold() in told or cause == "Evicted"
 
 
 def test_random_events_that_fail_a_test_are_printed() -> None:
@@ -133,7 +161,7 @@ def test_deadline_of_a_wrapped_job_is_the_cause_also_while_its_pods_exist() -> N
 
     task = folded(world)
     assert (task.state, task.nodes[1].pod) == (State.FAILED, world.pods[1]["metadata"]["name"])
-    for text in words(task, world):
+    for text in words(task, world.snapshot()):
         assert "it ran longer than max_duration 5s" in text
 
 
@@ -198,7 +226,7 @@ def test_lost_cluster_node_is_the_cause_not_those_that_were_stopped_for_it(are_g
     task = folded(world)
     assert (task.state, [node.state for node in task.nodes]) == (State.FAILED, [State.FAILED] * 3)
     assert task.first_failure == task.nodes[2]
-    for text in words(task, world):
+    for text in words(task, world.snapshot()):
         assert "node-2" in text
         assert "node-0" not in text.partition("failed")[2].partition("\n")[0]
         assert "its cluster node was lost" in text
