@@ -107,9 +107,8 @@ async def tunnel(client: WebSocket) -> None:
         server = resources.enter_context(websocket.WebSocket(reply.stream, info))
         await client.accept(server.protocol)
         seconds = client.app.state.config.limits.stream_seconds
-        confirm = partial(client.app.state.identities.confirm, caller)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds), reviewed(client, confirm, server.hang_up):
+            async with asyncio.timeout(seconds):
                 await _connect(client, server)
 
 

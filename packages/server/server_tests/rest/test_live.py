@@ -48,6 +48,12 @@ class Viewer:
             self._text += part
 
     @property
+    def closed(self) -> bool:
+        while self._client.recv(65536):
+            pass
+        return True
+
+    @property
     def ended(self) -> bool:
         while not self._text.endswith(b"\r\n0\r\n\r\n"):
             part = self._client.recv(65536)
@@ -188,6 +194,20 @@ def test_token_that_is_withdrawn_ends_its_streams(
         viewer.read(bool)
         del cluster.tokens[ALICE]
         assert viewer.ended
+
+
+def test_token_that_is_withdrawn_ends_a_watch_of_the_api_server(
+    cluster: FakeCluster, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "REVIEW_SECONDS", 0.05)
+    monkeypatch.setattr(identity, "_RECENT_SECONDS", 0.0)
+    path = "/kubernetes/api/v1/namespaces/default/pods?watch=true"
+    with serving(config) as (port, app), viewing(port, path) as viewer:
+        eventually(lambda: app.state.streams.total)
+        assert app.state.streams.total == 1
+        del cluster.tokens[ALICE]
+        eventually(lambda: not app.state.streams.total)
+        assert viewer.closed
 
 
 def test_rights_of_a_caller_count_for_a_minute(
