@@ -134,7 +134,7 @@ bench-cluster: venv ## time the start of list, logs beside stern and files besid
 bench-scale: venv ## time commands on 1,000 pretended cluster nodes with up to 10,000 tasks; takes half an hour
 	$(BIN)/python -m programs.bench scale
 
-bench-server: venv ## time the REST server beside the API server, and measure its pages with up to 10,000 tasks
+bench-server: venv ## time the REST server beside the API server, and measure the pages of 200 users with up to 10,000 tasks
 	$(BIN)/python -m programs.bench server
 
 dist: ## build the plugin's archive for this platform, and its krew manifest

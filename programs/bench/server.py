@@ -1,12 +1,14 @@
-"""The REST server beside the API server, and what the pages that follow a list cost."""
+"""The REST server beside the API server, and what the pages of a team cost, a token each."""
 
 import asyncio
 import re
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,8 +23,13 @@ from programs.bench.scale import open_session, run_tasks
 
 _TASKS = (100, 1_000, 10_000)
 _VIEWERS = (1, 20, 200)
-_CHANGED = 100  # tasks
+_ROWS = 100  # that a page shows
+_CHANGED = 50  # tasks, the newest ones: all are in the rows
 _NAME = "changed-"  # and the time, in milliseconds
+_SLOW = 130  # connections that read nothing
+_GARBAGE = 12  # connections that send wrong tokens
+_NEW = 50  # tokens that log in meanwhile
+_TOKEN_SECONDS = 6 * 3600
 
 
 class Served(Struct, frozen=True):
@@ -37,8 +44,9 @@ class Served(Struct, frozen=True):
 
     @property
     def megabytes(self) -> int:
+        """The most that it has used."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) // 1000
+        return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) // 1000
 
     @property
     def processor_seconds(self) -> float:
@@ -98,24 +106,67 @@ def rest(bench: Bench) -> None:
 
 
 def viewers(bench: Bench) -> None:
-    """Memory, processor and latency of a server whose pages follow a list that changes."""
+    """Memory, processor and latency of a server whose pages follow a list that changes.
+
+    The server has just started, and each page has a token of its own.
+    """
     rows = []
     for size in _TASKS[:1] if bench.short else _TASKS:
         with bench.namespace() as namespace:
             run_tasks(bench, namespace, size)
+            tokens = _tokens(bench, namespace, max(_VIEWERS))
             for count in _VIEWERS[:2] if bench.short else _VIEWERS:
                 with _served(bench) as server:
-                    change = _change(bench, namespace)
-                    seen = asyncio.run(_view(server, namespace, count, change))
+                    change = _change(bench, namespace, size)
+                    seen = asyncio.run(_view(server, namespace, tokens[:count], change))
                     row = (f"{size:,}", str(count), str(server.megabytes))
                     rows.append((*row, f"{server.processor_seconds:.1f}", *seen))
-    head = ("tasks", "viewers", "MB", "processor s")
-    times = ("list p50 s", "list p95 s", "change p50 s", "change p95 s")
+    head = ("tasks", "users", "MB", "processor s")
+    times = ("rows p50 s", "rows p95 s", "change p50 s", "change p95 s", "kB of a page")
     bench.table("viewers", (*head, *times), rows)
 
 
-def _change(bench: Bench, namespace: str) -> Callable[[int], None]:
-    """Return what gives a task the time as its name."""
+def attacks(bench: Bench) -> None:
+    """Readers that read nothing of a long list, and log-ins beside wrong tokens."""
+    size = _TASKS[0] if bench.short else _TASKS[-1]
+    with bench.namespace() as namespace:
+        run_tasks(bench, namespace, size)
+        first, *others = _tokens(bench, namespace, _NEW + 1)
+        with _served(bench) as server:
+            change = _change(bench, namespace, size)
+            asyncio.run(_view(server, namespace, [first], change))
+            before = server.megabytes
+            asyncio.run(_stall(server, namespace, first, change))
+            after = server.megabytes
+            seconds = asyncio.run(_log_in(server, others))
+    rows = [
+        (f"a page of {size:,} tasks", f"{before} MB"),
+        (f"and {_SLOW} whole lists that nobody reads", f"{after} MB"),
+        (f"{_NEW} new tokens beside {_GARBAGE} connections of wrong ones", f"{seconds:.1f} s"),
+    ]
+    bench.table("attacks", ("what", "result"), rows)
+
+
+def _tokens(bench: Bench, namespace: str, count: int) -> list[str]:
+    """Return tokens of accounts that may read the tasks of a namespace."""
+    session = open_session(bench)
+    group = f"system:serviceaccounts:{namespace}"
+    bench.run(f"kubectl create rolebinding team --clusterrole=view --group={group}")
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+
+    def make(number: int) -> str:
+        name = f"user-{number}"
+        session.send("POST", accounts, body={"metadata": {"name": name}})
+        body = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
+        answer = session.send("POST", f"{accounts}/{name}/token", body=body).body
+        return str(answer["status"]["token"])
+
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(make, range(count)))
+
+
+def _change(bench: Bench, namespace: str, size: int) -> Callable[[int], None]:
+    """Return what gives a task the time as its name; the newest is 0."""
     session = open_session(bench)
     (first, *_) = objects.list_all(session, kinds.JOB, namespace, label_selector=names.TASK)
     stem = first.metadata.name[: -len("0000000")]
@@ -123,7 +174,7 @@ def _change(bench: Bench, namespace: str) -> Callable[[int], None]:
     def change(number: int) -> None:
         title = f"{_NAME}{time.time() * 1000:.0f}"
         patch: dict[str, Any] = {"metadata": {"annotations": {names.ORIGINAL_NAME: title}}}
-        name = f"{stem}{number:07d}"
+        name = f"{stem}{size - 1 - number:07d}"
         session.send(
             "PATCH",
             objects.path(kinds.JOB, namespace, name),
@@ -137,53 +188,101 @@ def _change(bench: Bench, namespace: str) -> Callable[[int], None]:
 class _Page:
     """A page that follows the list: the seconds until it came, and until each change came."""
 
-    def __init__(self, client: httpx2.AsyncClient, namespace: str) -> None:
+    def __init__(self, client: httpx2.AsyncClient, namespace: str, token: str) -> None:
         self.list = 0.0
+        self.size = 0  # bytes until the rows were there
         self.changes: dict[bytes, float] = {}
         self._client = client
-        self._path = f"/tasks/events?namespace={namespace}"
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._path = f"/tasks/events?namespace={namespace}&all_users=true&rows={_ROWS}"
 
     async def follow(self) -> None:
         begun = time.time()
-        rest = bytearray()
+        reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        rest = b""
+        size = 0
 
-        async with self._client.stream("GET", self._path) as answer:
+        async with self._client.stream("GET", self._path, headers=self._headers) as answer:
+            answer.raise_for_status()
             async for part in answer.aiter_raw():
-                rest += part
-                if b"\n\n" not in rest[-len(part) - 1 :]:
-                    continue  # of a list of 9 MB, which would be copied for each part
+                size += len(part)
+                rest += reader.decompress(part)
                 *events, rest = rest.split(b"\n\n")
                 now = time.time()
                 for event in events:
-                    found = re.search(_NAME.encode() + rb"(\d+)", event)
-                    if b"event: tasks" in event[:60]:
+                    if b"event: rows" in event and not self.list:
                         self.list = now - begun
-                    elif found:
-                        self.changes.setdefault(bytes(found[1]), now - int(found[1]) / 1000)
+                        self.size = size
+                    for found in re.findall(rf'"name":"{_NAME}(\d+)"'.encode(), event):
+                        if int(found) / 1000 > begun:
+                            self.changes.setdefault(found, now - int(found) / 1000)
 
 
 async def _view(
-    server: Served, namespace: str, count: int, change: Callable[[int], None]
+    server: Served, namespace: str, tokens: Sequence[str], change: Callable[[int], None]
 ) -> list[str]:
-    """Open the pages and change tasks; return percentiles of the seconds of lists and changes."""
+    """Open the pages and change tasks; return percentiles of the seconds of rows and changes."""
     limits = httpx2.Limits(max_connections=None)
-    async with httpx2.AsyncClient(
-        base_url=server.url, headers=server.headers, timeout=120, limits=limits
-    ) as client:
-        pages = [_Page(client, namespace) for _ in range(count)]
+    async with httpx2.AsyncClient(base_url=server.url, timeout=120, limits=limits) as client:
+        pages = [_Page(client, namespace, token) for token in tokens]
         following = [asyncio.create_task(page.follow()) for page in pages]
-        while not all(page.list for page in pages):
-            await asyncio.sleep(0.1)
+        await _until(lambda: all(page.list for page in pages), following)
         for number in range(_CHANGED):
             await asyncio.to_thread(change, number)
-        while not all(len(page.changes) >= _CHANGED for page in pages):
-            await asyncio.sleep(0.1)
+        await _until(lambda: all(len(page.changes) >= _CHANGED for page in pages), following)
         for task in following:
             task.cancel()
 
     changes = [seconds for page in pages for seconds in page.changes.values()]
     times = (*_percentiles([page.list for page in pages]), *_percentiles(changes))
-    return [f"{value:.2f}" for value in times]
+    largest = max(page.size for page in pages) / 1000
+    return [*(f"{value:.2f}" for value in times), f"{largest:.0f}"]
+
+
+async def _until(done: Callable[[], bool], following: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for something while pages follow. Raises the error of a page that has ended."""
+    while not done():
+        for task in following:
+            if task.done():
+                raise SystemExit(f"a page has ended: {task.exception()}")
+        await asyncio.sleep(0.1)
+
+
+async def _stall(server: Served, namespace: str, token: str, change: Callable[[int], None]) -> None:
+    """Ask for whole lists and read nothing; tasks change in between."""
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    head = f"GET /tasks/events?namespace={namespace}&all_users=true HTTP/1.1"
+    request = f"{head}\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+    async with AsyncExitStack() as stack:
+        for number in range(_SLOW):
+            _, writer = await asyncio.open_connection(host, int(port), limit=1)
+            stack.callback(writer.close)
+            writer.write(request.encode())
+            await asyncio.to_thread(change, number % _CHANGED)
+        await asyncio.sleep(5)
+
+
+async def _log_in(server: Served, tokens: Sequence[str]) -> float:
+    """Send wrong tokens; return how long tokens that the server has not seen take meanwhile."""
+    limits = httpx2.Limits(max_connections=None)
+    async with httpx2.AsyncClient(base_url=server.url, timeout=60, limits=limits) as client:
+
+        async def send_garbage(number: int) -> None:
+            for count in range(1_000_000):
+                await client.post("/login", json={"token": f"wrong-{number}-{count}"})
+
+        garbage = [asyncio.create_task(send_garbage(number)) for number in range(_GARBAGE)]
+        await asyncio.sleep(15)  # the burst is over
+        begun = time.time()
+        answers = await asyncio.gather(
+            *(client.post("/login", json={"token": token}) for token in tokens)
+        )
+        seconds = time.time() - begun
+        for task in garbage:
+            task.cancel()
+    for answer in answers:
+        answer.raise_for_status()
+    return seconds
 
 
 def _percentiles(values: list[float]) -> tuple[float, float]:
@@ -191,4 +290,4 @@ def _percentiles(values: list[float]) -> tuple[float, float]:
     return ordered[len(ordered) // 2], ordered[len(ordered) * 95 // 100]
 
 
-TABLES = {"rest": rest, "viewers": viewers}
+TABLES = {"rest": rest, "viewers": viewers, "attacks": attacks}
