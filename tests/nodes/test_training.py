@@ -67,10 +67,11 @@ def test_training_on_drained_cluster_node_resumes_at_its_checkpoint(
 
 @pytest.mark.faults
 @pytest.mark.usefixtures("jax")
-@pytest.mark.parametrize("image", [JAX.name])
+@pytest.mark.parametrize(("image", "pause"), [(JAX.name, 1.5)])
 def test_training_with_jax_resumes_at_its_checkpoint(
     sky: Command, kubectl: Command, faults: NodeFaults, training: subprocess.Popen[str]
 ) -> None:
+    """JAX lets a rank that is drained go on until it is killed, after 30 seconds."""
     killed = sky("exec", ID, "--rank", "1", "--", "pkill", "-KILL", "-f", "train.py")
     assert killed.returncode == 0, killed.stderr
     until_lines(sky, ID, "| starts at 10", 3)
