@@ -2,7 +2,8 @@
 # the innermost first: those of Python's main thread by py-spy; none if the program's file registers faulthandler for a signal,
 # which then writes to the log; else its state and kernel stack. "@used" has what tells whether it goes on, "@unread" what could
 # not be read.
-# "kubectl sky stacks" runs it as the container's user.
+# "kubectl sky stacks" and "doctor" run it as the container's user; others with "quiet": it then sends no signal.
+quiet=${1-}
 PATH="$PATH:$HOME/.local/bin:/opt/conda/bin:${KUBECTL_SKY_FILES-/kubectl-sky}/bin"
 
 by_py_spy() { # PID
@@ -19,6 +20,7 @@ by_py_spy() { # PID
 # Signals a process only if its file registers faulthandler for SIGUSR1 or SIGUSR2, and it catches that signal: any other
 # handler may do something else, and without one the process would end.
 by_faulthandler() { # PID
+  [ -z "$quiet" ] || return 1
   file=$(tr '\000' '\n' < "/proc/$1/cmdline" | sed -n '/\.py$/{p;q;}')
   case $file in "") return 1 ;; /*) file=/proc/$1/root$file ;; *) file=/proc/$1/cwd/$file ;; esac
   name=$(sed -n '/faulthandler\.register(.*SIGUSR[12]/{s/.*SIG\(USR[12]\).*/\1/p;q;}' "$file" 2> /dev/null)

@@ -49,10 +49,10 @@ def find_hangs(
     """Return which nodes of listed tasks hang, by the `id()` of the task.
 
     The limit is read if there is a task of several running nodes; 0 means that none is looked at.
-    Reads the last lines of one log for each, and not for more than 16 tasks: of the node that uses
-    the least CPU by one request for all, and of the first node without a metrics API. Where that
-    node is silent for unusually long, or longer than the limit, all nodes are looked at, of up to 4
-    tasks.
+    Reads the last lines of up to two logs for each, and not for more than 16 tasks: of the first
+    node, and of the one that uses the least CPU by one request for all. Where those that have
+    printed are silent for unusually long, or longer than the limit, all nodes are looked at, of up
+    to 4 tasks.
     """
     now = session.now()
     running = {id(task): nodes for task in tasks if (nodes := ranks.list_running(task))}
@@ -66,16 +66,20 @@ def find_hangs(
     cpus = ranks.read_cpus(session, namespace, {names.TASK: "true"}) if due else {}
 
     def is_silent(task: TaskStatus) -> bool:
-        idlest = min(running[id(task)], key=lambda node: cpus.get(node.pod, 0.0))
-        activity = ranks.read_log(session, task, idlest)
-        silence = activity.silence(now)
-        return bool(list_silent([activity], now)) or (silence is not None and silence >= limit)
+        nodes = running[id(task)]
+        idlest = min(nodes, key=lambda node: cpus.get(node.pod, 0.0))
+        looked_at = {node.index: node for node in (nodes[0], idlest)}.values()
+        activities = [ranks.read_log(session, task, node) for node in looked_at]
+        silences = [silence for it in activities if (silence := it.silence(now)) is not None]
+        return any(list_silent([it], now) for it in activities) or any(
+            silence >= limit for silence in silences
+        )
 
     flags = parallel.map_parallel(is_silent, due)
     silent = [task for task, flag in zip(due, flags, strict=True) if flag][:_MAX_LOOKED_AT]
 
     def look(task: TaskStatus) -> Hang | None:
-        return find_hang(ranks.read(session, task), session.now())
+        return find_hang(ranks.read(session, task, quiet=True), session.now())
 
     found = zip(map(id, silent), parallel.map_parallel(look, silent), strict=True)
     return {key: hang for key, hang in found if hang}

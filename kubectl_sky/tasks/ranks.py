@@ -34,11 +34,12 @@ _SMI = (
 _SMI_SECONDS = 15.0
 
 
-def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
+def read(session: Session, task: TaskStatus, *, quiet: bool = False) -> tuple[RankActivity, ...]:
     """Return what each node of a running task of several nodes does; empty for other tasks.
 
     One log request for each node, one for all CPUs, and nvidia-smi if the nodes request GPUs. If
-    nodes are silent for unusually long, it also looks twice where the programs of all are.
+    nodes are silent for unusually long, it also looks twice where the programs of all are; `quiet`
+    sends them no signal.
     """
     nodes = list_running(task)
     if not nodes:
@@ -63,7 +64,7 @@ def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
     is_lost = any(node.lost_since for node in nodes)  # the others wait for it
     if is_lost or not list_silent(activities, session.now()):
         return activities
-    return _find_places(session, task, nodes, activities)
+    return _find_places(session, task, nodes, activities, quiet=quiet)
 
 
 def _find_places(
@@ -71,13 +72,15 @@ def _find_places(
     task: TaskStatus,
     nodes: Sequence[NodeStatus],
     activities: Sequence[RankActivity],
+    *,
+    quiet: bool,
 ) -> tuple[RankActivity, ...]:
     """Return the nodes with where their programs are, and whether they go on, by two looks."""
     from kubectl_sky.tasks.stacks import read_dumps  # noqa: PLC0415 -- only of silent nodes
 
-    first = read_dumps(session, task.namespace, nodes)
+    first = read_dumps(session, task.namespace, nodes, quiet=quiet)
     sleep(_BETWEEN_LOOKS)
-    second = read_dumps(session, task.namespace, nodes)
+    second = read_dumps(session, task.namespace, nodes, quiet=quiet)
     places = stacks.name_places({rank: it for rank, it in second.items() if isinstance(it, Dump)})
     behind = find_behind({it.rank: it.last_line for it in activities})
 

@@ -78,12 +78,17 @@ def bring_py_spy(session: Session, task: TaskStatus) -> None:
 
 
 def read_dumps(
-    session: Session, namespace: str, nodes: Sequence[NodeStatus]
+    session: Session, namespace: str, nodes: Sequence[NodeStatus], *, quiet: bool = False
 ) -> dict[int, stacks.Dump | SkyError]:
-    """Return what the processes of each node do, or why that is not known, by rank."""
+    """Return what the processes of each node do, or why that is not known, by rank.
+
+    Programs that register faulthandler are asked by a signal, and write to their log; unless
+    `quiet`.
+    """
+    words = ["quiet"] if quiet else []
 
     def read(node: NodeStatus, stop: Event) -> stacks.Dump:
-        text = read_script(session, (namespace, node.pod), script, _SECONDS, stop)
+        text = read_script(session, (namespace, node.pod), script, _SECONDS, stop, *words)
         if f"@source {stacks.FAULTHANDLER}" not in text:
             return stacks.read(text)
         sleep(_LOG_DELAY)
