@@ -9,8 +9,6 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import kinds, owners
 
-_MAX_GROUPS = 8  # whose namespaces are tried
-
 
 def candidates(session: Session, user: str, groups: Sequence[str]) -> list[str]:
     """Return the session's namespace, and those of `users add` for the user and its groups.
@@ -23,7 +21,7 @@ def candidates(session: Session, user: str, groups: Sequence[str]) -> list[str]:
         case _:
             own = [owners.name_owner(user).namespace]
     named = [group for group in groups if not group.startswith("system:")]
-    for group in named[:_MAX_GROUPS]:
+    for group in named:
         with suppress(UserError):
             own.append(owners.name_owner(group).namespace)
     return list(dict.fromkeys([session.namespace, *own]))
@@ -37,9 +35,13 @@ def list_allowed(session: Session, names: Iterable[str]) -> list[str]:
     return [name for name, is_allowed in zip(names, answers, strict=True) if is_allowed]
 
 
+def list_own(session: Session) -> list[str]:
+    """Return the session's namespace, and the user's own ones, where the user may list tasks."""
+    identity = CoreManager(session).identity()
+    return list_allowed(session, candidates(session, identity.name, identity.groups))
+
+
 def find(session: Session) -> str:
     if list_allowed(session, [session.namespace]):
         return session.namespace
-    identity = CoreManager(session).identity()
-    _, *own = candidates(session, identity.name, identity.groups)
-    return next(iter(list_allowed(session, own)), session.namespace)
+    return next(iter(list_own(session)), session.namespace)

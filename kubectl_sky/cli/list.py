@@ -17,7 +17,11 @@ from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.tasks.find import Scope
     from kubectl_sky.tasks.list import Listing
+
+
+_NOT_IN_SEVERAL = ("watch", "deleted", "all_contexts")  # what is of one namespace, or of all
 
 
 class _ListRequest(Struct, frozen=True):
@@ -55,6 +59,7 @@ def _labels(text: str) -> "Callable[[Mapping[str, str]], bool]":
         "list --status failed --since 1h",
         "list -l team=vision --show-labels",
         "list -A --all-users -o wide",
+        "list --my-namespaces",
         "list --deleted --status failed --since 7d",
     ],
 )
@@ -99,6 +104,12 @@ def _labels(text: str) -> "Callable[[Mapping[str, str]], bool]":
     help="List finished tasks whose objects were deleted, if the tasks controller keeps a history.",
 )
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until Ctrl-C.")
+@click.option(
+    "--my-namespaces",
+    is_flag=True,
+    help="List tasks of the current namespace, and of those that `users add` gave you and your"
+    " groups.",
+)
 @click.option("--all-contexts", is_flag=True, help="List tasks of every context of the kubeconfig.")
 def command(
     cluster: options.ClusterFlags, all_users: bool, form: str | None, **flags: object
@@ -107,7 +118,7 @@ def command(
 
     With -o wide, GPU-HOURS are those of tasks that request GPUs; see `usage`.
     """
-    from kubectl_sky.tasks.list import list_tasks, select
+    from kubectl_sky.tasks.list import select
     from kubectl_sky.tasks.pending import watch_explained
 
     request = _list_request(cluster, all_users, form, flags)
@@ -124,26 +135,42 @@ def command(
                 shown = select(latest, request.selection, session.now())
                 screen.show(request.format(shown) or "No tasks found.")
         return 0
-    deleted = bool(flags["deleted"])
-    listing = list_tasks(session, scope, request.selection, _silent_after, deleted=deleted)
+    listing = _read(session, scope, request, flags)
     text = request.format(listing)
     if text:
         output.out(text)
     if listing.tasks:
         output.notes(tasks.incomplete(listing.tasks) if form in (None, "wide") else ())
     elif form != "name":
-        _note_none(session, cluster, deleted)
+        _note_none(session, cluster, flags)
     output.notes(listing.notes)
     return 0
 
 
-def _note_none(session: "Session", cluster: options.ClusterFlags, deleted: bool) -> None:
+def _read(
+    session: "Session", scope: "Scope", request: _ListRequest, flags: Mapping[str, object]
+) -> "Listing":
+    from kubectl_sky.actions import namespaces
+    from kubectl_sky.tasks.list import list_in_namespaces, list_tasks
+
+    if flags["my_namespaces"]:
+        own = namespaces.list_own(session)
+        return list_in_namespaces(session, scope, own, request.selection, _silent_after)
+    deleted = bool(flags["deleted"])
+    return list_tasks(session, scope, request.selection, _silent_after, deleted=deleted)
+
+
+def _note_none(
+    session: "Session", cluster: options.ClusterFlags, flags: Mapping[str, object]
+) -> None:
     from kubectl_sky.cluster import access
 
     if cluster.namespace and not cluster.all_namespaces:
         access.check_namespace(session, cluster.namespace, "an argument of `status`")
     location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
-    if deleted:
+    if flags["my_namespaces"]:
+        location = "your namespaces"
+    if flags["deleted"]:
         output.note(f"No deleted tasks found in {location}.")
         output.note("The tasks controller keeps them if its settings have `history: 1000`.")
     else:
@@ -165,6 +192,14 @@ def _list_request(
         )
     if flags["deleted"] and (flags["all_contexts"] or flags["watch"]):
         raise UserError("--deleted cannot be combined with --watch or --all-contexts")
+    others = {
+        "--namespace": bool(cluster.namespace),
+        "--all-namespaces": cluster.all_namespaces,
+        **{f"--{name.replace('_', '-')}": flags[name] for name in _NOT_IN_SEVERAL},
+    }
+    if flags["my_namespaces"] and any(others.values()):
+        other = next(name for name, is_given in others.items() if is_given)
+        raise UserError(f"--my-namespaces cannot be combined with {other}")
 
     since = flags["since"] if isinstance(flags["since"], timedelta) else None
     limit = flags["limit"]
@@ -173,7 +208,7 @@ def _list_request(
     assert isinstance(states, tuple)
 
     more_columns = {
-        "NAMESPACE": cluster.all_namespaces or flags["details"],
+        "NAMESPACE": cluster.all_namespaces or flags["my_namespaces"] or flags["details"],
         "USER": all_users or flags["details"],
         "JOBS": flags["details"],
         "LABELS": flags["show_labels"],

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.selection import Selection
@@ -52,6 +55,27 @@ def list_tasks(
     tasks = pending.explain_all(session, scope.namespace, tasks)
     tasks = hangs.explain_silent(session, scope.namespace, tasks, silent_after)
     return Listing(tasks, everything, owned, now)
+
+
+def list_in_namespaces(
+    session: Session,
+    scope: Scope,
+    namespaces: Sequence[str],
+    selection: Selection = _ALL,
+    silent_after: Callable[[], timedelta] = timedelta,
+) -> Listing:
+    """List the tasks of several namespaces as one list. Raises ClusterError."""
+    listings = parallel.map_parallel(
+        lambda name: list_tasks(session, replace(scope, namespace=name), selection, silent_after),
+        namespaces,
+    )
+    now = session.now()
+    return Listing(
+        selection.select(chain.from_iterable(listing.tasks for listing in listings), now),
+        list(chain.from_iterable(listing.everything for listing in listings)),
+        list(chain.from_iterable(listing.owned for listing in listings)),
+        now,
+    )
 
 
 def select(update: TaskUpdate, selection: Selection, now: datetime) -> Listing:
