@@ -70,6 +70,7 @@ def listing(
     if not wide and any(map(reason, rows)):
         titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
+    titles.sort(key="NAMESPACE".__ne__)  # the first one, as in kubectl
 
     make: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = _CELLS | {
         "GPU-HOURS": partial(_gpu_hours, gpu_hours=gpu_hours)

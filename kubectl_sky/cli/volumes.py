@@ -125,8 +125,8 @@ def list_volumes(
     if not statuses:
         output.note("No volumes found.")
     else:
-        columns = ["ID", "NAME", "SIZE", "STATUS", "AGE"]
-        columns += ["NAMESPACE"] if cluster.all_namespaces else []
+        columns = ["NAMESPACE"] if cluster.all_namespaces else []
+        columns += ["ID", "NAME", "SIZE", "STATUS", "AGE"]
         columns += ["USER"] if all_users or details else []
         columns += ["CLASS", "MODES", "CLAIM"] if details or form == "wide" else []
         columns += ["REASON"] if any(volume.reason for volume in statuses) else []

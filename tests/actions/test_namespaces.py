@@ -57,8 +57,8 @@ def test_list_my_namespaces_is_one_list_newest_first(
     code, out, err = run("list", "--my-namespaces")
     assert code == 0, err
     header, *rows = out.splitlines()
-    assert header.split()[-1] == "NAMESPACE"
-    assert [row.split()[-1] for row in rows] == ["sky-alice", "default"]
+    assert header.startswith("NAMESPACE ")
+    assert [row.split()[0] for row in rows] == ["sky-alice", "default"]
 
     code, _, err = run("list", "--my-namespaces", "-A")
     assert code == 2
