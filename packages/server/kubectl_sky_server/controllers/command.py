@@ -144,6 +144,28 @@ def install(
         output.out(f"{item.name.lower()} applied")
 
 
+@command.command(
+    "uninstall",
+    examples=["controllers uninstall | kubectl delete --ignore-not-found -f -"],
+)
+@_only
+@click.option("--for", "served", metavar="NAMESPACE", help="That of `install`.")
+@options.connection
+def uninstall(names: tuple[str, ...], served: str | None, cluster: options.ClusterFlags) -> None:
+    """Print what `controllers install` made, and the Leases, for `kubectl delete -f -`.
+
+    Take the flags -n, --for and --only of the install. The namespace stays, and so do the CRDs,
+    with which all RayServeGraphs would go, and the histories of deleted tasks.
+    """
+    from kubectl_sky_server.install import action
+    from kubectl_sky_server.install.model import Flags, controllers_install
+
+    installs = controllers_install(Flags(cluster.namespace), names, served=served, replicas=2)
+    items = action.controllers(installs)
+    more = action.made_by_controllers(installs)
+    output.out(output.data(action.list_to_delete(items, more), "yaml"))
+
+
 @command.command("status", examples=["controllers status", "controllers status -n team-a -o json"])
 @options.connection
 @options.output("json", "yaml", "name")

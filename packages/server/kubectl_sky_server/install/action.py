@@ -1,16 +1,18 @@
 """Render what runs the server or the controllers in a cluster."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, NotFound
 from kubectl_sky.render.manifests import Manifest, render_template
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import ENDPOINT_SLICE
 from kubectl_sky_server.assets import TEMPLATES
 from kubectl_sky_server.install.model import RIGHTS, ControllerInstall, ServerInstall
 
+_KEPT = ("CustomResourceDefinition", "Namespace")  # with them, objects of others would go
 _render = partial(render_template, TEMPLATES)
 
 
@@ -66,3 +68,38 @@ def controllers(installs: Sequence[ControllerInstall]) -> Iterator[Manifest]:
         if values.replicas > 1:
             yield _render("install/controllers-poddisruptionbudget.yaml.j2", controller=values)
         yield _render("install/controllers-deployment.yaml.j2", controller=values)
+
+
+def list_to_delete(items: Iterable[Manifest], more: Iterable[Json] = ()) -> Json:
+    """Return a List for `kubectl delete -f -` of what is installed, the last one first.
+
+    `more` are objects that the programs have made, or need, and that are not installed.
+    """
+    installed = [item.object for item in items if item.object["kind"] not in _KEPT]
+    doomed = [_identify(item) for item in (*reversed(installed), *more)]
+    return {"apiVersion": "v1", "kind": "List", "items": doomed}
+
+
+def _identify(item: Json) -> Json:
+    metadata = {key: item["metadata"].get(key) for key in ("name", "namespace")}
+    return {
+        "apiVersion": item["apiVersion"],
+        "kind": item["kind"],
+        "metadata": {key: text for key, text in metadata.items() if text},
+    }
+
+
+def sessions(values: ServerInstall) -> Json:
+    """Return the Secret of the keys of sessions, which an admin may have made."""
+    metadata = {"name": "kubectl-sky-sessions", "namespace": values.namespace}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+
+
+def made_by_controllers(installs: Sequence[ControllerInstall]) -> Iterator[Json]:
+    """Yield the Leases of controllers; the history of deleted tasks stays."""
+    for values in installs:
+        metadata = {
+            "name": names.controller_lease(values.controller, not values.served),
+            "namespace": values.served or names.CONTROLLERS_NAMESPACE,
+        }
+        yield {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata}

@@ -1,5 +1,6 @@
 """Which controllers run, which process leads, and what it did last."""
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from msgspec import Struct, structs
 from kubectl_sky.cluster import leases, objects
 from kubectl_sky.cluster.leases import Lease
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import Forbidden
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, controller_lease
@@ -42,6 +44,10 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
     """
     deployments = objects.list_all(session, kinds.DEPLOYMENT, namespace, label_selector=_SELECTOR)
     held = leases.list_ours(session, namespace)
+    if namespace:
+        deployments += _list_elsewhere(session, namespace)
+        served = {place for _, place in map(_key, deployments)} - {"", namespace}
+        held += [lease for place in sorted(served) for lease in _list_leases(session, place)]
     now = session.now()
     by_key = {key: lease for lease in held if (key := _find_served(lease))}
 
@@ -63,6 +69,22 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
         if lease.live(now)
     ]
     return sorted(found, key=lambda item: (item.serves, item.controller))
+
+
+def _list_elsewhere(session: Session, served: str) -> list[Deployment]:
+    """Return the Deployments of other namespaces that serve one; none without the right to look."""
+    with suppress(Forbidden):
+        items = objects.list_all(session, kinds.DEPLOYMENT, label_selector=_SELECTOR)
+        return [
+            item for item in items if item.metadata.namespace != served and _key(item)[1] == served
+        ]
+    return []
+
+
+def _list_leases(session: Session, namespace: str) -> list[Lease]:
+    with suppress(Forbidden):
+        return leases.list_ours(session, namespace)
+    return []
 
 
 def _with_leader(status: Controller, lease: Lease | None, now: datetime) -> Controller:

@@ -10,6 +10,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import UserError
 from kubectl_sky_server.install import flags as install_flags
 
+_OF_INSTALL = ("install", "uninstall", "image", "host_name", "api_server_ports")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -49,6 +50,9 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
     help="Append a JSON line per request; - is stdout.",
 )
 @click.option("--install", is_flag=True, help="Print the manifests that run it in a cluster.")
+@click.option(
+    "--uninstall", is_flag=True, help="Print what of them `kubectl delete -f -` has to delete."
+)
 @install_flags.image
 @install_flags.api_server_ports
 @click.option("--host-name", metavar="NAME", help="Host name of --install, as your Ingress has it.")
@@ -62,8 +66,8 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     With --install, nothing is served or changed. The namespace is that of -n, or kubectl-sky.
     """
     audit_log = str(flags["audit_log"] or "")
-    if any(flags[name] for name in ("install", "image", "host_name", "api_server_ports")):
-        if not flags["install"]:
+    if any(flags[name] for name in _OF_INSTALL):
+        if not (flags["install"] or flags["uninstall"]):
             raise UserError("--image, --host-name and --api-server-port are for --install")
         from kubectl_sky.actions.config import preferences
         from kubectl_sky.render import manifests
@@ -75,7 +79,12 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         values = server_install(
             read, flags["host_name"], audit_log=audit_log, prometheus=prometheus
         )
-        output.out(manifests.as_yaml(action.server(values)).rstrip("\n"))
+        items = action.server(values)
+        if flags["uninstall"]:
+            doomed = action.list_to_delete(items, [action.sessions(values)])
+            output.out(output.data(doomed, "yaml"))
+        else:
+            output.out(manifests.as_yaml(items).rstrip("\n"))
         return
     from kubectl_sky_server.rest import audit
     from kubectl_sky_server.rest.config import LOOPBACK, SESSION_KEYS, Config
