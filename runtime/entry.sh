@@ -53,13 +53,14 @@ run_phase() { # NAME
     "$shell" "$dir/$1.sh" &
   fi
   child=$!
-  [ -z "${KUBECTL_SKY_ON_HANG-}" ] || echo "$child" > "$KUBECTL_SKY_FILES/running" # for end.sh
+  [ -z "${KUBECTL_SKY_ON_HANG-}" ] || echo "$child" > "$KUBECTL_SKY_FILES/running" # for kill.sh
   wait "$child" 2> /dev/null # 2>: the shell prints which signal ended it
   code=$?
   while [ "$code" -gt 128 ] && kill -0 "$child" 2> /dev/null; do # interrupted by a signal
     wait "$child" 2> /dev/null
     code=$?
   done
+  [ -z "${KUBECTL_SKY_ON_HANG-}" ] || rm -f "$KUBECTL_SKY_FILES/running"
   while [ -n "$stopping" ] && kill -0 "-$child" 2> /dev/null; do nap; done # the children of the script
   [ -z "$stopping" ] || [ "$code" -ne 0 ] || code=143
   child=

@@ -1,6 +1,5 @@
 """Find which node of a running task hangs, from what its nodes print and where they are."""
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,13 +11,6 @@ from kubectl_sky.words import age
 
 _ALL_SILENT = timedelta(minutes=10)  # after which it is told that no node prints, whatever it does
 _MAX_NAMED = 8  # ranks
-# Frames and kernel functions in which a program waits for others, and not for itself.
-_WAITS = re.compile(
-    r"all_?reduce|all_?gather|reduce_scatter|all_?to_?all|broadcast|barrier|recv|accept|connect"
-    r"|\bwait\b|synchronize|\bjoin\b|sk_wait_data|wait_woken|inet_csk|tcp_recvmsg|unix_stream_read"
-    r"|ep_poll|poll_schedule_timeout|do_poll|do_select|pipe_read|futex",
-    re.I,
-)
 
 
 class Hang(Struct, frozen=True):
@@ -34,7 +26,8 @@ class Hang(Struct, frozen=True):
 def list_silent(ranks: Sequence[RankActivity], now: datetime) -> list[RankActivity]:
     """Return the nodes that are silent for unusually long; none if only a few print at all.
 
-    In many programs only rank 0 prints; others have printed something at their start.
+    In many programs only rank 0 prints; others have printed something at their start. Those without
+    a rhythm have the limit of the others, and count only beside a majority that prints.
     """
     silences = [(it, silence) for it in ranks if (silence := it.silence(now)) is not None]
     limits = sorted(it.limit for it, _ in silences if it.limit is not None)
@@ -45,6 +38,8 @@ def list_silent(ranks: Sequence[RankActivity], now: datetime) -> list[RankActivi
         if silence.total_seconds() >= (usual if it.limit is None else it.limit)
     ]
     others = len(silences) - len(silent)
+    if others and others <= len(silent):
+        silent = [it for it in silent if it.limit is not None]
     return silent if not others or len(silent) <= others else []
 
 
@@ -58,85 +53,119 @@ def find_hang(ranks: Sequence[RankActivity], now: datetime) -> Hang | None:
         return None
     printing = [it for it in ranks if it.last_output and it not in silent]
     if printing:
-        return _describe_minority(silent, printing, now)
+        return _find_minority(silent, printing, now)
 
-    since = min(silence for it in silent if (silence := it.silence(now)) is not None)
-    odd = _find_odd(ranks)
-    peers = [it for it in ranks if it not in odd]
-    if odd and not all(it.moves for it in odd):
-        text = f"{_subject(odd)} {_stand(odd)} for {age.duration(since)}"
-        return Hang(text, since, _numbers(odd), f"; {_describe_peers(peers)}{_usage(odd)}")
+    since = _shortest(silent, now)
+    if odd := _find_odd(ranks, since):
+        peers = [it for it in ranks if it not in odd]
+        more = f"; {_describe_peers(peers)}{_usage(odd)}"
+        return Hang(_describe(odd, since), since, _numbers(odd), more, _is_certain(odd))
+    if since < _ALL_SILENT:
+        return None
 
-    places = {it.place for it in ranks}
-    waits = len(places) == 1 and all(_WAITS.search(place) for place in places)
-    if waits and not any(it.moves for it in ranks):
-        text = f"all {len(ranks)} ranks have been in {places.pop()} for {age.duration(since)}"
-        return Hang(text, since, _numbers(ranks), "; they wait for each other or for the network")
-    if since >= _ALL_SILENT:
-        text = f"no rank has printed anything for {age.duration(since)}"
-        return Hang(text, since, _numbers(ranks), is_certain=False)
-    return None
+    text = f"no rank has printed anything for {age.duration(since)}"
+    positions = {it.position for it in ranks}
+    position = next(iter(positions)) if len(positions) == 1 else ""
+    more = f"; all are in {position}" if position else ""
+    return Hang(text, since, _numbers(ranks), more, is_certain=False)
 
 
 def describe_look(ranks: Sequence[RankActivity], now: datetime | None) -> str:
     """Return what was seen of nodes of which none hangs; empty if none was looked at."""
     if not ranks or now is None:
         return ""
-    if not any(it.last_output for it in ranks):
-        return f"its {len(ranks)} ranks print nothing"
-    if not list_silent(ranks, now):
-        return f"its {len(ranks)} ranks print as usual"
-    if any(it.moves for it in ranks):
-        return f"its {len(ranks)} ranks are silent, and go on computing"
-    return f"its {len(ranks)} ranks are silent; what they do is not known"
+    total = len(ranks)
+    printing = sum(bool(it.last_output) for it in ranks)
+    if not printing:
+        return f"its {total} ranks print nothing"
+    silent = list_silent(ranks, now)
+    if not silent:
+        return f"its {total} ranks print as usual" if printing == total else _print_on(ranks, now)
+    moving = sum(bool(it.moves or it.is_busy) for it in silent)
+    known = f"{moving} of them go on" if moving else "what they do is not known"
+    return f"{len(silent)} of its {total} ranks are silent; {known}"
 
 
-def _describe_minority(
+def _print_on(ranks: Sequence[RankActivity], now: datetime) -> str:
+    limit = _ALL_SILENT.total_seconds()
+    going_on = sum(
+        silence.total_seconds() < (it.limit or limit)
+        for it in ranks
+        if (silence := it.silence(now)) is not None
+    )
+    return f"{going_on} of its {len(ranks)} ranks print as usual"
+
+
+def _find_minority(
     silent: Sequence[RankActivity], printing: Sequence[RankActivity], now: datetime
-) -> Hang:
-    """Return that a few nodes are silent while the others print."""
-    since = min(silence for it in silent if (silence := it.silence(now)) is not None)
+) -> Hang | None:
+    """Return that a few nodes are silent while the others print; None if those go on.
+
+    A node that waits may wait for the next step. One without a rhythm may never print again.
+    """
+    silent = [
+        it
+        for it in silent
+        if not (it.moves or it.is_busy or it.waits) and (it.limit is not None or it.position)
+    ]
+    if not silent:
+        return None
+    since = _shortest(silent, now)
     intervals = sorted(it.interval for it in printing if it.interval is not None)
     usual = intervals[len(intervals) // 2] if intervals else 0.0
     every = "second" if usual < 1.5 else age.duration(timedelta(seconds=usual))
     rest = f"the other {len(printing)} print" if printing[1:] else "the other prints"
     have = "have" if silent[1:] else "has"
     text = f"{_subject(silent)} {have} printed nothing for {age.duration(since)}"
-    place = f"; it is in {silent[0].place}" if silent[0].place and not silent[1:] else ""
-    return Hang(text, since, _numbers(silent), f"; {rest} every {every}{place}{_usage(silent)}")
+    position = f"; it is in {silent[0].position}" if silent[0].position and not silent[1:] else ""
+    more = f"; {rest} every {every}{position}{_usage(silent)}"
+    return Hang(text, since, _numbers(silent), more, _is_certain(silent))
 
 
-def _find_odd(ranks: Sequence[RankActivity]) -> list[RankActivity]:
-    """Return the nodes that most others wait for, or else those that are a step behind."""
+def _find_odd(ranks: Sequence[RankActivity], since: timedelta) -> list[RankActivity]:
+    """Return the nodes that most others wait for, or else those that are a step behind.
+
+    Not those that go on, unless for very long.
+    """
     groups = defaultdict[str, list[RankActivity]](list)
     for it in ranks:
-        groups[it.place].append(it)
-    behind = [it for it in ranks if it.is_behind]
+        groups[it.position].append(it)
     waiting = max(groups.values(), key=len, default=[])
     if len(waiting) * 2 <= len(ranks):  # of two nodes, the one that waits
-        waiting = [it for it in ranks if _WAITS.search(it.place)]
+        waiting = [it for it in ranks if it.waits]
 
-    elsewhere = [it for it in ranks if it not in waiting]
-    is_known = "" not in groups and all(_WAITS.search(it.place) for it in waiting)
-    if is_known and waiting and len(elsewhere) * 2 <= len(ranks):
-        return elsewhere or behind
-    return behind
+    odd = [it for it in ranks if it not in waiting]
+    is_known = "" not in groups and bool(waiting) and all(it.waits for it in waiting)
+    if not (is_known and odd and len(odd) * 2 <= len(ranks)):
+        odd = [it for it in ranks if it.is_behind]
+    is_long = since >= _ALL_SILENT
+    return [it for it in odd if is_long or not (it.moves or it.is_busy)]
+
+
+def _is_certain(odd: Sequence[RankActivity]) -> bool:
+    """Whether nodes are known to stand."""
+    return all(it.moves is False and it.is_busy is False for it in odd)
+
+
+def _shortest(silent: Sequence[RankActivity], now: datetime) -> timedelta:
+    return min(silence for it in silent if (silence := it.silence(now)) is not None)
 
 
 def _describe_peers(peers: Sequence[RankActivity]) -> str:
     subject = f"the other {len(peers)}" if peers[1:] else "the other"
-    place = peers[0].place if len({it.place for it in peers}) == 1 else ""
-    if place:
-        return f"{subject} wait{'' if peers[1:] else 's'} in {place}"
+    position = peers[0].position if len({it.position for it in peers}) == 1 else ""
+    if position:
+        return f"{subject} wait{'' if peers[1:] else 's'} in {position}"
     return f"{subject} {'are' if peers[1:] else 'is'} further: {peers[0].last_line}"
 
 
-def _stand(odd: Sequence[RankActivity]) -> str:
-    verb = "have" if odd[1:] else "has"
-    place = odd[0].place
-    if place and len({it.place for it in odd}) == 1:
-        return f"{verb} been in {place}"
-    return f"{verb} printed nothing after: {odd[0].last_line}" if not place else f"{verb} not moved"
+def _describe(odd: Sequence[RankActivity], since: timedelta) -> str:
+    have = "have" if odd[1:] else "has"
+    positions = {it.position for it in odd}
+    position = next(iter(positions)) if len(positions) == 1 else ""
+    what = f"been in {position}" if position else "not gone on"
+    last = "" if position else f", after: {odd[0].last_line}"
+    return f"{_subject(odd)} {have} {what} for {age.duration(since)}{last}"
 
 
 def _subject(ranks: Sequence[RankActivity]) -> str:

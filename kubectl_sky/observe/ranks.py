@@ -18,10 +18,14 @@ _LEAST_SECONDS = 10.0  # of silence, before a node counts as silent
 _LONGEST_PAUSES = 2.0  # of the recent lines, which a silence must last
 _EARLIER_PAUSES = 1.5  # of those further back, such as of evaluations
 _START = 3  # pauses at the beginning, in which programs load and compile
-_TWO_STEPS = 2  # nodes that wait for each other are at most one apart; ranks and losses differ more
 _MAX_LINE = 200  # characters of the last line
-_NUMBER = re.compile(r"\d+")
-_NOT_ITS_OWN = re.compile(rf'{NOTE_PREFIX}|(Current thread|Thread) 0x|  File "[^"]*", line \d+ in ')
+_STEP = re.compile(
+    r"(?:step|iter(?:ation)?|epoch|batch|round)s?[\s=:#\[(]{0,12}(\d{1,15})|(?<!\d)(\d{1,15})/\d",
+    re.I,
+)
+_NOT_ITS_OWN = re.compile(
+    rf'{NOTE_PREFIX}|(Current thread|Thread) 0x|  File "[^"]*", line \d+ in |  \.\.\.|  <|\s*$'
+)
 
 
 class RankActivity(Part, frozen=True):
@@ -35,8 +39,10 @@ class RankActivity(Part, frozen=True):
     limit: Annotated[float | None, Note("seconds of silence that are unusual for it")] = None
     cpus: Annotated[float | None, Note("that it uses, by the metrics API")] = None
     gpu_percent: Annotated[float | None, Note("mean utilization of its GPUs")] = None
-    place: Annotated[str, Note("where its program is, if it is silent")] = ""
-    moves: Annotated[bool | None, Note("whether the program goes on there")] = None
+    position: Annotated[str, Note("where its program is, if it is silent")] = ""
+    waits: Annotated[bool, Note("whether it waits for others there")] = False
+    moves: Annotated[bool | None, Note("whether the program goes on")] = None
+    is_busy: Annotated[bool | None, Note("whether it uses a processor")] = None
     is_behind: Annotated[bool, Note("whether others have printed a later step")] = False
 
     @property
@@ -53,8 +59,9 @@ class RankActivity(Part, frozen=True):
 def read_rhythm(rank: int, restarts: int, lines: Sequence[str]) -> RankActivity:
     """Return what the last lines of a log, with timestamps, tell of a node.
 
-    Lines of entry.sh and dumps of `stacks` do not count. A silence is unusual if it is twice as
-    long as the longest pause between the last 20 lines, and half as long again as those before.
+    Lines of entry.sh and dumps of `stacks` do not count, nor does how a program begins. A silence
+    is unusual if it is twice as long as the longest pause between the last 20 lines, and half as
+    long again as those before.
     """
     pairs = [line.partition(" ") for line in lines]
     known = [
@@ -70,10 +77,9 @@ def read_rhythm(rank: int, restarts: int, lines: Sequence[str]) -> RankActivity:
     activity = RankActivity(
         rank, restarts, age.timestamp(last), " ".join(plain(text).split())[:_MAX_LINE]
     )
-    if not pauses:
+    settled = pauses[_START:]
+    if not settled:
         return activity
-
-    settled = pauses[_START:] or pauses
     recent = settled[1 - _RECENT :]
     limit = max(_LEAST_SECONDS, _LONGEST_PAUSES * max(recent), _EARLIER_PAUSES * max(settled))
     return RankActivity(
@@ -82,18 +88,17 @@ def read_rhythm(rank: int, restarts: int, lines: Sequence[str]) -> RankActivity:
 
 
 def find_behind(lines: Mapping[int, str]) -> set[int]:
-    """Return the ranks whose last line is of an earlier step than that of the others.
-
-    The lines must be equal but for their numbers, of which one is lower in a minority: the step.
-    """
-    printed = {rank: line for rank, line in lines.items() if line}
-    if len({_NUMBER.sub("#", line) for line in printed.values()}) != 1:
+    """Return the ranks whose last line is one step before that of the others, if they are few."""
+    steps = {rank: _read_steps(line) for rank, line in lines.items() if line}
+    if len({len(numbers) for numbers in steps.values()}) != 1:
         return set()
-    rows = [[int(text) for text in _NUMBER.findall(line)] for line in printed.values()]
-    behind = set[int]()
-    for column in zip(*rows, strict=True):
-        late = {rank for rank, number in zip(printed, column, strict=True) if number < max(column)}
-        is_step = len(set(column)) == _TWO_STEPS
-        if is_step and len(late) * 2 < len(printed):
-            behind |= late
-    return behind
+    latest = max(steps.values())
+    before = [(*latest[:-1], latest[-1] - 1)] if latest else []
+    if not set(steps.values()) <= {latest, *before}:
+        return set()
+    behind = {rank for rank, numbers in steps.items() if numbers != latest}
+    return behind if len(behind) * 2 < len(steps) else set()
+
+
+def _read_steps(line: str) -> tuple[int, ...]:
+    return tuple(int(first or second) for first, second in _STEP.findall(line))

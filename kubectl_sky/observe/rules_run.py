@@ -210,7 +210,7 @@ RUN: tuple[Rule, ...] = (
         "hung",
         Stage.RUN,
         SignalSource.ENDED,
-        "ended by on_hang: {text}",
+        "killed by on_hang: {text}",
         "see what it did: `kubectl sky logs {id}`",
         message=r"^hung: (?P<text>.*)",
     ),

@@ -17,10 +17,18 @@ _MAX_LINE = 500  # characters of a line of a log
 _MAX_SHOWN = 8  # stacks in the summary
 _DUMP = re.compile(r'^Current thread 0x.*\n((?:  File "[^"\n]*", line \d+ in .*(?:\n|$))*)', re.M)
 _FRAME = re.compile(r'"(?:[^"\n]*/)?([^"/\n]*)", line (\d+) in (.*)')
-_USED = re.compile(r"^@used ((?:\d{1,20} ?){2,4})$", re.M)
-_MAX_PLACES = 2  # of a rank, that are named
+_USED = re.compile(r"^@used (\d{1,20}(?: \d{1,20}){1,3}) ?$", re.M)
+_MAX_POSITIONS = 2  # of a rank, that are named
+_MAX_OUTER = 3  # frames of Python in which a collective may be
+# Functions, of Python and of the kernel, in which a program waits for others.
+_WAITS = re.compile(
+    r"all_?reduce|all_?gather|reduce_scatter|all_?to_?all|broadcast|barrier|recv|accept|connect$"
+    r"|wait$|wait_all|synchronize|join$|sk_wait_data|wait_woken|inet_csk|tcp_recvmsg"
+    r"|unix_stream_read|ep_poll|poll_schedule_timeout|do_poll|do_select|pipe_read|futex",
+    re.I,
+)
 _MOVED_BYTES = 1 << 16  # between two dumps: more than signals of life
-_MOVED_TICKS = 30  # hundredths of a second
+_BUSY_TICKS = 30  # hundredths of a second
 FAULTHANDLER = "faulthandler"
 PROC = "proc"
 
@@ -43,9 +51,10 @@ class Dump(Struct, frozen=True):
     bytes: int = 0  # that they have read and written
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """The innermost frames of different processes."""
-        return tuple(sorted({_place(stack) for stack in self.stacks if stack.frames}))
+    def positions(self) -> dict[str, bool]:
+        """The innermost frames of different processes, and whether these wait there."""
+        known = {_position(stack): _does_wait(stack) for stack in self.stacks if stack.frames}
+        return dict(sorted(known.items()))
 
 
 class Stacks(Document, frozen=True, kw_only=True):
@@ -57,7 +66,7 @@ class Stacks(Document, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        shown = [f"{count_ranks(it.ranks)}: {_place(it)}" for it in self.stacks[:_MAX_SHOWN]]
+        shown = [f"{count_ranks(it.ranks)}: {_position(it)}" for it in self.stacks[:_MAX_SHOWN]]
         return " · ".join(shown + ["…"] * (len(self.stacks) > len(shown)))
 
 
@@ -65,7 +74,7 @@ def count_ranks(ranks: Sequence[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
 
 
-def _place(stack: Stack) -> str:
+def _position(stack: Stack) -> str:
     frame = stack.frames[0] if stack.frames else "no frames"
     return f"{stack.command}: {frame}" if stack.source == PROC else frame
 
@@ -111,32 +120,41 @@ def fold(task_id: str, dumps: Mapping[int, Dump]) -> Stacks:
     return Stacks(task_id=task_id, stacks=folded, unread=not_read)
 
 
-def name_places(dumps: Mapping[int, Dump]) -> dict[int, str]:
-    """Return where the program of each rank is: the frame by which the ranks differ, if they do.
+def find_positions(dumps: Mapping[int, Dump]) -> dict[int, tuple[str, bool]]:
+    """Return where the program of each rank is, and whether it waits there.
 
-    Programs of several processes are compared as a whole.
+    Where the ranks differ, only what not all of them do counts: a launcher does the same in each.
     """
     everywhere = set[str]()
     if dumps:
-        everywhere = set.intersection(*(set(dump.places) for dump in dumps.values()))
+        everywhere = set.intersection(*(set(dump.positions) for dump in dumps.values()))
 
-    def name(dump: Dump) -> str:
-        own = [place for place in dump.places if place not in everywhere]
-        return ", ".join((own or list(dump.places))[:_MAX_PLACES])
+    def find(dump: Dump) -> tuple[str, bool]:
+        own = {text: waits for text, waits in dump.positions.items() if text not in everywhere}
+        shown = own or dump.positions
+        return ", ".join([*shown][:_MAX_POSITIONS]), bool(shown) and all(shown.values())
 
-    return {rank: name(dump) for rank, dump in dumps.items()}
+    return {rank: find(dump) for rank, dump in dumps.items()}
+
+
+def _does_wait(stack: Stack) -> bool:
+    if stack.source == PROC:
+        return bool(_WAITS.search(stack.frames[0].rpartition(" in ")[2]))
+    functions = (frame.partition(" (")[0] for frame in stack.frames[:_MAX_OUTER])
+    return any(map(_WAITS.search, functions))
 
 
 def has_moved(before: Dump, after: Dump) -> bool:
-    """Return whether programs have gone on between two dumps.
-
-    Where Python's frames are known, those tell it; a program that waits may use a processor.
-    """
+    """Return whether programs have gone on between two dumps, by frames and by what they write."""
     if after.bytes - before.bytes >= _MOVED_BYTES:
         return True
-    if any(stack.source != PROC for stack in after.stacks):
-        return set(after.stacks) != set(before.stacks)
-    return after.ticks - before.ticks >= _MOVED_TICKS
+    frames = [{it for it in dump.stacks if it.source != PROC} for dump in (before, after)]
+    return frames[0] != frames[1]
+
+
+def is_busy(before: Dump, after: Dump) -> bool:
+    """Return whether programs have used a processor between two dumps; some do so as they wait."""
+    return after.ticks - before.ticks >= _BUSY_TICKS
 
 
 def _title(command: str) -> str:

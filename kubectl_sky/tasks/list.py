@@ -52,7 +52,7 @@ def list_tasks(
     everything = evidence.fold(session, owned)
     now = session.now()
     tasks = selection.select(everything, now)
-    tasks = pending.explain_all(session, scope.namespace, tasks)
+    tasks = pending.explain_all(session, scope.namespace, tasks, everything)
     tasks = hangs.explain_silent(session, scope.namespace, tasks, silent_after)
     return Listing(tasks, everything, owned, now)
 

@@ -27,7 +27,7 @@ from kubectl_sky.observe.queues import PendingWorkload
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import WaitingStage
 from kubectl_sky.tasks import find, room, watch
-from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.find import Read, Scope
 from kubectl_sky.tasks.ui import UI, WaitingLine
 from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
@@ -38,6 +38,7 @@ from kubectl_sky.workloads.workload import QUEUED
 _FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
 _DIAGNOSIS_INTERVAL = 60.0  # seconds until the cause is looked for again
+_MAX_PREDECESSORS = 100  # that are looked for at a time
 _USUAL_START_SECONDS = 2.0  # seconds that a start may take before a line is written
 _REPORT_INTERVAL = 10.0  # seconds between lines while nodes start one after the other
 
@@ -58,20 +59,28 @@ def read_surroundings(session: Session, task: TaskStatus) -> Surroundings:
     return replace(more, queued=seen.queued, groups=seen.groups)
 
 
-def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Surroundings:
+def look(
+    session: Session,
+    namespace: str | None,
+    tasks: Sequence[TaskStatus],
+    everything: Sequence[TaskStatus] = (),
+) -> Surroundings:
     """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
     seen = _list_gangs(session, namespace, tasks)
     tasks = [explain(task, seen) for task in tasks]
     warnings = _list_warnings(session, namespace) if _lack_reasons(tasks) else {}
-    lost = _find_lost(session, namespace, tasks)
+    lost = _find_lost(session, namespace, tasks, everything or tasks)
     return replace(seen, warnings=warnings, lost=lost)
 
 
 def explain_all(
-    session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
+    session: Session,
+    namespace: str | None,
+    tasks: Sequence[TaskStatus],
+    everything: Sequence[TaskStatus] = (),
 ) -> list[TaskStatus]:
-    """Return listed tasks with the reasons of pending nodes."""
-    seen = look(session, namespace, tasks)
+    """Return listed tasks with the reasons of pending nodes; `everything` was read with them."""
+    seen = look(session, namespace, tasks, everything)
     return [explain(task, seen) for task in tasks]
 
 
@@ -101,7 +110,8 @@ def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | Non
 
 def may_wait(tasks: Sequence[TaskStatus]) -> bool:
     """Return whether something is to be read about tasks that wait."""
-    return _lack_reasons(tasks) or any(map(may_wait_for_gang, tasks))
+    waits = any(task.predecessor or may_wait_for_gang(task) for task in tasks)
+    return waits or _lack_reasons(tasks)
 
 
 def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
@@ -115,29 +125,34 @@ def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
 
 
 def _find_lost(
-    session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
+    session: Session,
+    namespace: str | None,
+    tasks: Sequence[TaskStatus],
+    everything: Sequence[TaskStatus],
 ) -> dict[ObjectKey, str]:
     """Return why the tasks that others wait for can no longer succeed: they failed, or are gone.
 
-    Those that are not in the list are looked for by a request for each kind of task.
+    Those that were not read with the others are looked for by a request for each kind of task.
     """
     waiting = {(task.namespace, task.predecessor_id) for task in tasks if task.predecessor}
-    known = {(task.namespace, id_of) for task in tasks for id_of in (task.id, _pipeline(task))}
-    failed = {
-        (task.namespace, id_of): "has failed"
-        for task in tasks
-        if task.state is State.FAILED
-        for id_of in (task.id, _pipeline(task))
-    }
-    missing = waiting - known
-    if missing:
-        ids = ",".join(sorted({task_id for _, task_id in missing}))
-        for label in (names.TASK_ID, names.PIPELINE):
-            for item in find.list_workloads(session, namespace, f"{label} in ({ids})"):
-                metadata = item.metadata
-                missing.discard((metadata.namespace, metadata.labels.get(label, "")))
-    lost = failed | dict.fromkeys(missing, "was deleted")
+    read = list(everything)
+    missing = sorted(waiting - _keys(read))
+    ids = ",".join(sorted({task_id for _, task_id in missing[:_MAX_PREDECESSORS]}))
+    try:
+        for label in (names.TASK_ID, names.PIPELINE) if missing else ():
+            selector = Read(f"{label} in ({ids})", pods=False)
+            read += find.list_tasks(session, Scope(namespace, None), selector)
+    except Forbidden:
+        return {}
+    failed = _keys(task for task in read if task.state is State.FAILED)
+    gone = set(missing[:_MAX_PREDECESSORS]) - _keys(read)
+    lost = dict.fromkeys(failed, "has failed") | dict.fromkeys(gone, "was deleted")
     return {key: text for key, text in lost.items() if key in waiting}
+
+
+def _keys(tasks: Iterable[TaskStatus]) -> set[ObjectKey]:
+    """Return what others may name as the tasks, or as their pipelines."""
+    return {(task.namespace, name) for task in tasks for name in (task.id, _pipeline(task))}
 
 
 def _pipeline(task: TaskStatus) -> str:

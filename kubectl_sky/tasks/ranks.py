@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
 from threading import Event
 from time import sleep
 
@@ -22,10 +21,6 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.resources import amount_of
 from kubectl_sky.words import kinds, names
 
-_MAX_LISTED = 16  # tasks of a list whose silence is looked for: the newest
-_MAX_LOOKED_AT = 4  # of these, whose programs are looked for
-_LOOK_SECONDS = 30.0  # between two looks of a client that waits
-_SETTLED = timedelta(seconds=10)  # since the start of a node, whose log is read for a list then
 _BETWEEN_LOOKS = 3.0  # seconds between two looks at a program
 _SMI = (
     "PATH=$PATH:/usr/local/nvidia/bin;"
@@ -64,10 +59,10 @@ def read(session: Session, task: TaskStatus, *, quiet: bool = False) -> tuple[Ra
     is_lost = any(node.lost_since for node in nodes)  # the others wait for it
     if is_lost or not list_silent(activities, session.now()):
         return activities
-    return _find_places(session, task, nodes, activities, quiet=quiet)
+    return _find_positions(session, task, nodes, activities, quiet=quiet)
 
 
-def _find_places(
+def _find_positions(
     session: Session,
     task: TaskStatus,
     nodes: Sequence[NodeStatus],
@@ -78,27 +73,41 @@ def _find_places(
     """Return the nodes with where their programs are, and whether they go on, by two looks."""
     from kubectl_sky.tasks.stacks import read_dumps  # noqa: PLC0415 -- only of silent nodes
 
+    behind = find_behind({it.rank: it.last_line for it in activities})
+    activities = tuple(replace(it, is_behind=it.rank in behind) for it in activities)
     first = read_dumps(session, task.namespace, nodes, quiet=quiet)
+    if not any(isinstance(it, Dump) for it in first.values()):
+        return activities  # such as without the right
     sleep(_BETWEEN_LOOKS)
     second = read_dumps(session, task.namespace, nodes, quiet=quiet)
-    places = stacks.name_places({rank: it for rank, it in second.items() if isinstance(it, Dump)})
-    behind = find_behind({it.rank: it.last_line for it in activities})
+    known = {rank: it for rank, it in second.items() if isinstance(it, Dump)}
+    positions = stacks.find_positions(known)
 
     def look(it: RankActivity) -> RankActivity:
         before = first.get(it.rank)
-        after = second.get(it.rank)
-        if not isinstance(before, Dump) or not isinstance(after, Dump):
-            return replace(it, is_behind=it.rank in behind)
-        moves = stacks.has_moved(before, after)
-        return replace(it, place=places[it.rank], moves=moves, is_behind=it.rank in behind)
+        after = known.get(it.rank)
+        if not isinstance(before, Dump) or after is None:
+            return it
+        position, waits = positions[it.rank]
+        return replace(
+            it,
+            position=position,
+            waits=waits,
+            moves=stacks.has_moved(before, after),
+            is_busy=stacks.is_busy(before, after),
+        )
 
     return tuple(map(look, activities))
 
 
 def list_running(task: TaskStatus) -> list[NodeStatus]:
-    """Return the nodes of a task of several nodes, if all of them run; empty for an array."""
+    """Return the nodes of a task of several nodes, if all of them run.
+
+    Empty for an array, and for a task that waits for its user.
+    """
     nodes = [it for it in task.nodes if it.state is State.RUNNING and it.pod and not it.ended_at]
-    is_whole = len(nodes) == task.num_nodes > 1 and not task.workload.independent_nodes
+    is_alone = task.workload.independent_nodes or task.interactive
+    is_whole = len(nodes) == task.num_nodes > 1 and not is_alone
     return nodes if is_whole else []
 
 

@@ -26,13 +26,13 @@ _LOG_LINES = 2000  # of the last seconds, in which faulthandler's dump is looked
 _LOG_DELAY = 1.0  # seconds until a dump is in the log
 
 
-def dump(session: Session, task: TaskStatus) -> stacks.Stacks:
+def dump(session: Session, task: TaskStatus, *, quiet: bool = False) -> stacks.Stacks:
     """Return where the running and the held nodes of a task are; equal stacks once.
 
     Raises UserError if no node runs, and the error of the first node if none can be read.
     """
     nodes = _list_nodes(task)
-    answers = read_dumps(session, task.namespace, nodes)
+    answers = read_dumps(session, task.namespace, nodes, quiet=quiet)
     failures = [answer for answer in answers.values() if isinstance(answer, SkyError)]
     if len(failures) == len(nodes):
         raise failures[0]

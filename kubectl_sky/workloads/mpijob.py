@@ -73,7 +73,9 @@ class MPIJob(AllNodes):
         return {"KUBECTL_SKY_SERVICE": plan.name, "KUBECTL_SKY_KEYS": _KEYS}
 
     def fits(self, plan: "Plan") -> str:
-        """It counts every failure."""
+        """It counts every failure, and mpirun starts the programs of the nodes."""
+        if names.ON_HANG in plan.annotations:
+            return "its nodes but rank 0 run no program that on_hang could stop"
         return job_status.needs_restart_limit(plan)
 
     def notes(self, plan: "Plan") -> Sequence[str]:

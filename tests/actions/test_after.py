@@ -118,13 +118,15 @@ def test_list_says_that_predecessor_is_lost(api: FakeCluster, send: Submitter) -
     def note(*shown: str) -> str:
         session = api.session()
         listed = find.list_tasks(session, find.Scope("default", None))
-        tasks = pending.explain_all(session, "default", [it for it in listed if it.id in shown])
+        chosen = [task for task in listed if task.id in shown]
+        tasks = pending.explain_all(session, "default", chosen)
         return next(task.note for task in tasks if task.id == EVAL)
 
     waits = f"suspended until train ({TRAIN}) has succeeded"
     assert note(TRAIN, EVAL) == note(EVAL) == waits
     end(api, 3)
-    assert note(TRAIN, EVAL) == f"it does not start: train ({TRAIN}) has failed"
+    failed = f"it does not start: train ({TRAIN}) has failed"
+    assert note(TRAIN, EVAL) == note(EVAL) == failed
     api.remove(kinds.JOB, f"train-{TRAIN}")
     assert note(EVAL) == f"it does not start: train ({TRAIN}) was deleted"
 

@@ -1,5 +1,6 @@
 """`list` and `doctor`: tasks of several nodes that print nothing, in memory."""
 
+from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
 
@@ -89,21 +90,29 @@ def test_client_that_waits_notes_once_which_node_hangs(
     (task,) = find.list_tasks(session, find.Scope("default", None))
     notes: list[str] = []
     report = hangs.HangReporter(session, notes.append, lambda: timedelta(minutes=10))
-    report(task)
-    report(task)
+    look_twice(report, task)
     assert len(notes) == 1
     assert notes[0].startswith("train: no rank has printed anything for ")
 
-    hangs.HangReporter(session, notes.append, timedelta)(task)
+    look_twice(hangs.HangReporter(session, notes.append, timedelta), task)
     assert len(notes) == 1, "the setting is 0"
 
 
-class Ended(list[str]):
-    """Which nodes a client has ended."""
+def look_twice(report: hangs.HangReporter, task: TaskStatus) -> None:
+    """Let a reporter look at a task twice; it looks in a thread."""
+    for _ in range(2):
+        report(task)
+        assert report._look
+        wait([report._look], timeout=20)
+        report(task)
+
+
+class Killed(list[str]):
+    """Of which nodes a client has killed the programs."""
 
     def __call__(self, session: Session, task: TaskStatus, hang: Hang) -> list[str]:
         self.append(f"{task.name} {hang.ranks}")
-        return ["node-1 was ended, because it hung"]
+        return ["the program of node-1 was killed, because it hung"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,7 @@ class Ended(list[str]):
     ],
     ids=["fail", "restart", "early", "no leader", "computes", "dump", "none"],
 )
-def test_client_that_leads_ends_the_node_that_hangs_once(
+def test_client_that_leads_kills_the_program_that_hangs_once(
     api: FakeCluster,
     pods: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -129,10 +138,10 @@ def test_client_that_leads_ends_the_node_that_hangs_once(
 ) -> None:
     on_hang, silence = said
     leads, is_certain = seen
-    ended = Ended()
+    killed = Killed()
     monkeypatch.setattr(hangs, "_LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(hangs, "end_nodes", ended)
-    hang = Hang("rank 1 hangs", timedelta(minutes=silence), (1,), "", is_certain)
+    monkeypatch.setattr(hangs, "stop_programs", killed)
+    hang = Hang("rank 1 hangs", timedelta(minutes=silence), (1,), is_certain=is_certain)
     monkeypatch.setattr(hangs, "find_hang", lambda *_: hang)
     session = api.session()
     (task,) = find.list_tasks(session, find.Scope("default", None))
@@ -141,9 +150,8 @@ def test_client_that_leads_ends_the_node_that_hangs_once(
     report = hangs.HangReporter(
         session, lambda _: None, lambda: timedelta(minutes=10), lambda: leads
     )
-    report(task)
-    report(task)
-    assert ended == expected
+    look_twice(report, task)
+    assert killed == expected
 
 
 def test_py_spy_is_not_brought_from_a_machine_without_it(

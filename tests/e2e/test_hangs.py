@@ -76,14 +76,14 @@ run: |
 """
 
 
-def test_hanging_node_is_ended_by_the_submit_that_follows(sky: Command) -> None:
+def test_hanging_program_is_killed_by_the_submit_that_follows(sky: Command) -> None:
     done = sky("submit", "-", "--id", "onhang01", stdin=ON_HANG)
     assert done.returncode == 4, done.stderr
     place = "rank 1 has been in sleep 1000: sleeping in "
     assert f"lost: {place}" in done.stderr
-    assert "lost: node-1 was ended, because it hung" in done.stderr
+    assert "lost: the program of node-1 was killed, because it hung" in done.stderr
     assert "node-1: it hung (exit code 137)" in sky("list").stdout
-    assert sky.json("doctor", "onhang01")["summary"].startswith(f"ended by on_hang: {place}")
+    assert sky.json("doctor", "onhang01")["summary"].startswith(f"killed by on_hang: {place}")
 
 
 def _doctor(sky: Command, silent: str) -> dict[str, Any]:

@@ -196,7 +196,7 @@ SAID = (
     Said(
         "hung",
         "hung: rank 1 has been in load (a.py:3) for 10m",
-        "ended by on_hang: rank 1",
+        "killed by on_hang: rank 1",
         "Error",
     ),
     Said(

@@ -7,23 +7,37 @@ from random import Random
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kubectl_sky.observe.hangs import Hang, find_hang
+from kubectl_sky.observe.hangs import Hang, describe_look, find_hang
 from kubectl_sky.observe.ranks import LINES, RankActivity, find_behind, read_rhythm
 from kubectl_sky.words import age
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = 3600.0
 WAIT = "all_reduce (train.py:88)"
-Place = Callable[[int, float], tuple[str, bool]]  # of a rank at a time: where it is; if it moves
+
+
+class Where(Struct, frozen=True):
+    """Where a program is, and what it does there."""
+
+    position: str
+    waits: bool = False
+    moves: bool | None = False
+    is_busy: bool | None = False
+
+
+WAITS = Where(WAIT, waits=True)
+UNKNOWN = Where("", moves=None, is_busy=None)
+Place = Callable[[int, float], Where]  # of a rank at a time
 
 
 def at(second: float) -> datetime:
     return START + timedelta(seconds=second)
 
 
-def compute(rank: int, second: float) -> tuple[str, bool]:
-    return f"step (train.py:{int(second) % 7})", True
+def compute(rank: int, second: float) -> Where:
+    return Where(f"step (train.py:{int(second) % 7})", moves=True, is_busy=True)
 
 
 class Program(Struct):
@@ -34,23 +48,22 @@ class Program(Struct):
     text: str = "loss 0.5"
 
     def look(self, second: float) -> Hang | None:
-        activities = []
-        for rank, times in enumerate(self.prints):
-            past = list(takewhile(lambda time: time <= second, times))[-LINES:]
-            lines = [f"{at(time).isoformat()} {self.text} {len(past)}" for time in past]
-            where, moves = self.place(rank, second)
-            activity = read_rhythm(rank, 0, lines)
-            activities.append((activity, where, moves))
-        behind = find_behind({it.rank: it.last_line for it, _, _ in activities})
-        ranks = [_at(it, where, moves, it.rank in behind) for it, where, moves in activities]
+        seen = [self._read(rank, second) for rank in range(len(self.prints))]
+        behind = find_behind({it.rank: it.last_line for it in seen})
+        ranks = [replace(it, is_behind=it.rank in behind) for it in seen]
         return find_hang(ranks, at(second))
 
-
-def _at(it: RankActivity, place: str, moves: bool, is_behind: bool) -> RankActivity:
-    return RankActivity(
-        it.rank, 0, it.last_output, it.last_line, it.interval, it.limit,
-        place=place, moves=moves, is_behind=is_behind,
-    )  # fmt: skip
+    def _read(self, rank: int, second: float) -> RankActivity:
+        past = list(takewhile(lambda time: time <= second, self.prints[rank]))[-LINES:]
+        lines = [f"{at(time).isoformat()} {self.text} {len(past)}" for time in past]
+        where = self.place(rank, second)
+        return replace(
+            read_rhythm(rank, 0, lines),
+            position=where.position,
+            waits=where.waits,
+            moves=where.moves,
+            is_busy=where.is_busy,
+        )
 
 
 def times(*pauses: float, begin: float = 1.0) -> list[float]:
@@ -68,13 +81,19 @@ def same(*pauses: float, ranks: int = 4) -> list[list[float]]:
     return [times(*pauses)] * ranks
 
 
-def alone(rank: int, place: str, *, moves: bool) -> Place:
+def alone(rank: int, position: str, *, moves: bool = False, is_busy: bool = False) -> Place:
     """Return where programs are of which one does something else while the others wait."""
-    return lambda it, _: (place, moves) if it == rank else (WAIT, False)
+    where = Where(position, moves=moves, is_busy=is_busy)
+    return lambda it, _: where if it == rank else WAITS
 
 
 def first_lines(printing: Sequence[float], *, ranks: int = 4) -> list[list[float]]:
     return [list(printing), *([1.0, 2.0, 3.0] for _ in range(ranks - 1))]
+
+
+def stop(pause: float) -> list[list[float]]:
+    """Return prints that end after five minutes."""
+    return [list(takewhile(lambda time: time < 300, it)) for it in same(pause)]
 
 
 HEALTHY: dict[str, Program] = {
@@ -102,12 +121,27 @@ HEALTHY: dict[str, Program] = {
     ),
     "evaluation that sleeps, again": Program(
         [list(takewhile(lambda time: time < HOUR, it)) for it in same(*[1] * 30, 40)],
-        alone(0, "sleep (a.py:5)", moves=False),
+        alone(0, "sleep (a.py:5)"),
     ),
     "only steps, at different speeds": Program([times(2), times(3), times(5), times(2.5)]),
     "never prints": Program([[], []]),
     "prints once": Program([[1.0]] * 3),
-    "ranks at different lines": Program(same(1, 1, 1, 100), lambda r, _: (f"f (a.py:{r})", True)),
+    "ranks at different lines": Program(
+        same(1, 1, 1, 100), lambda rank, _: Where(f"f (a.py:{rank})", moves=True)
+    ),
+    "one of two prints warnings at its start": Program([times(1), [1.0, 1.2, 1.3]], compute),
+    "two of four print": Program([times(1), times(1), [1.0, 1.2], [1.0]], compute),
+    "one decomposes a matrix": Program(stop(5), alone(0, "svd (linalg.py:1)", is_busy=True)),
+    "one saves while others print": Program(
+        [list(range(200)), times(1), times(1), times(1)], alone(0, "save (a.py:3)", moves=True)
+    ),
+    "compiles in one place, workers idle": Program(
+        stop(5), lambda *_: Where("backend_compile (compiler.py:3), poll (connection.py:2)")
+    ),
+    "thread pools compute": Program(
+        stop(5), lambda *_: Where("wait (threading.py:355)", waits=True, is_busy=True)
+    ),
+    "files of logs differ, no programs seen": Program(stop(5), lambda *_: UNKNOWN),
 }
 
 
@@ -116,7 +150,7 @@ def test_healthy_program_hangs_at_no_moment(name: str) -> None:
     program = HEALTHY[name]
     last = max((it[-1] for it in program.prints if it), default=HOUR)
     random = Random(name)
-    until = min(last, HOUR) if last > 300 else 300.0
+    until = min(last, HOUR) if last > 300 else last + 500  # before ten minutes of silence
     first = 100.0 if "again" in name else 1.0
     for _ in range(150):
         second = random.uniform(first, until)
@@ -139,36 +173,39 @@ def behind(*pauses: float, ranks: int = 4) -> list[list[float]]:
 
 FUTEX = "python train.py: sleeping in futex_wait_queue"
 HANGS: dict[str, tuple[Program, float]] = {
-    "sleeps in the loader": (Program(stopped(5), alone(1, "sleep (loader.py:3)", moves=False)), 5),
-    "spins": (Program(stopped(5), alone(1, "spin (train.py:9)", moves=False)), 5),
+    "sleeps in the loader": (Program(stopped(5), alone(1, "sleep (loader.py:3)")), 5),
     "never comes to the collective": (
-        Program(stopped(8), alone(1, "forward (model.py:7)", moves=False)), 8
+        Program(stopped(8), alone(1, "forward (model.py:7)")), 8
     ),
-    "lock": (Program(stopped(6), alone(1, "acquire (pool.py:2)", moves=False)), 6),
-    "network": (Program(stopped(6), alone(1, "connect (store.py:2)", moves=False)), 6),
+    "lock": (Program(stopped(6), alone(1, "acquire (pool.py:2)")), 6),
+    "network": (Program(stopped(6), alone(1, "connect (store.py:2)")), 6),
     "disk": (
-        Program(stopped(20), alone(1, "cat: disk sleep in rpc_wait_bit_killable", moves=False)), 20
+        Program(stopped(20), alone(1, "cat: disk sleep in rpc_wait_bit_killable")), 20
     ),
     "in bursts": (
-        Program(stopped(0, 30), alone(1, "__next__ (loader.py:31)", moves=False)), 30
+        Program(stopped(0, 30), alone(1, "__next__ (loader.py:31)")), 30
     ),
     "one of two": (
-        Program(stopped(6, ranks=2), alone(1, "load (a.py:1)", moves=False)), 6
+        Program(stopped(6, ranks=2), alone(1, "load (a.py:1)")), 6
     ),
     "one of sixteen": (
-        Program(stopped(6, ranks=16), alone(1, "load (a.py:1)", moves=False)), 6
+        Program(stopped(6, ranks=16), alone(1, "load (a.py:1)")), 6
     ),
     "a step behind, no frames": (
-        Program(behind(10), lambda *_: (FUTEX, False), text="step"), 10
+        Program(behind(10), lambda *_: Where(FUTEX, waits=True), text="step"), 10
     ),
-    "a step behind, no shell": (Program(behind(10), lambda *_: ("", False), text="step"), 10),
+    "a step behind, no shell": (Program(behind(10), lambda *_: UNKNOWN, text="step"), 10),
     "silent while others print": (
-        Program([it[:200] if rank == 1 else it for rank, it in enumerate(same(6))]), 6
+        Program(
+            [it[:200] if rank == 1 else it for rank, it in enumerate(same(6))],
+            alone(1, "sleep 600: sleeping in hrtimer_nanosleep"),
+        ),
+        6,
     ),
     "in setup": (
         Program(
             [it if rank != 1 else [] for rank, it in enumerate(stopped(7))],
-            alone(1, "pip install x: sleeping in sk_wait_data", moves=False),
+            alone(1, "pip install x: sleeping in sk_wait_data"),
         ),
         7,
     ),
@@ -184,11 +221,36 @@ def test_hanging_node_is_named_within_three_times_its_rhythm(name: str) -> None:
     assert hang.text.startswith("rank 1 "), hang
 
 
-def test_all_that_wait_for_each_other_are_told() -> None:
-    program = Program(stopped(5), lambda *_: (WAIT, False))
-    hang = program.look(STOP + 20)
+def test_what_computes_in_one_place_is_told_later_and_is_not_certain() -> None:
+    program = Program(stopped(5), alone(1, "spin (train.py:9)", is_busy=True))
+    assert program.look(STOP + 500) is None
+    hang = program.look(STOP + 700)
     assert hang
-    assert hang.text == f"all 4 ranks have been in {WAIT} for 24s"
+    assert (hang.ranks, hang.is_certain) == ((1,), False)
+
+
+def test_only_those_that_stand_are_named() -> None:
+    saves = Where("save (a.py:3)", moves=True)
+    stands = Where("load (a.py:9)")
+    program = Program(stopped(5, ranks=8), lambda rank, _: {0: saves, 5: stands}.get(rank, WAITS))
+    hang = program.look(STOP + 60)
+    assert hang
+    assert (hang.ranks, hang.is_certain) == ((5,), True)
+
+
+def test_node_that_is_only_a_step_behind_is_not_certain() -> None:
+    hang = Program(behind(10), lambda *_: UNKNOWN, text="step").look(STOP + 60)
+    assert hang
+    assert (hang.ranks, hang.is_certain) == ((1,), False)
+
+
+def test_all_that_wait_for_each_other_are_told_after_ten_minutes() -> None:
+    program = Program(stopped(5), lambda *_: WAITS)
+    assert program.look(STOP + 500) is None
+    hang = program.look(STOP + 700)
+    assert hang
+    assert hang.text == "no rank has printed anything for 11m"
+    assert (hang.more, hang.is_certain) == (f"; all are in {WAIT}", False)
 
 
 def test_silence_of_all_is_told_after_ten_minutes() -> None:
@@ -200,7 +262,7 @@ def test_silence_of_all_is_told_after_ten_minutes() -> None:
 
 
 def test_words_name_the_place_and_what_the_others_do() -> None:
-    program = Program(stopped(5, ranks=64), alone(7, "__next__ (loader.py:31)", moves=False))
+    program = Program(stopped(5, ranks=64), alone(7, "__next__ (loader.py:31)"))
     hang = program.look(STOP + 720)
     assert hang
     assert hang.text == "rank 7 has been in __next__ (loader.py:31) for 12m"
@@ -210,6 +272,18 @@ def test_words_name_the_place_and_what_the_others_do() -> None:
 def make_rank(rank: int, silence: float, cpus: float | None = None) -> RankActivity:
     last = age.timestamp(at(HOUR - silence))
     return RankActivity(rank, 0, last, "step", 1.0, 10.0, cpus)
+
+
+def test_look_counts_what_was_seen() -> None:
+    ranks = [make_rank(0, 1), make_rank(1, 1)]
+    assert describe_look(ranks, at(HOUR)) == "its 2 ranks print as usual"
+    alone_ranks = [make_rank(0, 1), RankActivity(1), RankActivity(2)]
+    assert describe_look(alone_ranks, at(HOUR)) == "1 of its 3 ranks print as usual"
+    silent = [replace(make_rank(0, 60), moves=True), make_rank(1, 60)]
+    text = "2 of its 2 ranks are silent; 1 of them go on"
+    assert describe_look(silent, at(HOUR)) == text
+    assert describe_look(silent[1:], at(HOUR)).endswith("what they do is not known")
+    assert describe_look([RankActivity(0)], at(HOUR)) == "its 1 ranks print nothing"
 
 
 def test_words_of_a_minority_name_its_use() -> None:

@@ -1,5 +1,7 @@
 """Dumps of nodes: what stacks.sh prints, folded."""
 
+import pytest
+
 from kubectl_sky.observe import stacks
 
 PY_SPY = """@process /usr/bin/python3 -u train.py --rank 3
@@ -72,27 +74,61 @@ def test_stacks_hostile_output_is_bounded_and_clean() -> None:
     assert stack.frames == ()
 
 
-def test_places_are_the_frames_by_which_ranks_differ() -> None:
+def test_positions_are_the_frames_by_which_ranks_differ() -> None:
     launcher = PY_SPY.format(frame="poll (launch.py:7)")
-    dumps = {
-        rank: stacks.read(launcher + PY_SPY.format(frame="all_reduce (a.py:1)"))
-        for rank in range(3)
-    }
-    assert set(stacks.name_places(dumps).values()) == {"all_reduce (a.py:1), poll (launch.py:7)"}
+    there = launcher + PY_SPY.format(frame="all_reduce (a.py:1)")
+    dumps = {rank: stacks.read(there) for rank in range(3)}
+    all_in_one = ("all_reduce (a.py:1), poll (launch.py:7)", False)
+    assert set(stacks.find_positions(dumps).values()) == {all_in_one}
     dumps[1] = stacks.read(launcher + PY_SPY.format(frame="load (a.py:9)"))
-    places = stacks.name_places(dumps)
-    assert places == {0: "all_reduce (a.py:1)", 1: "load (a.py:9)", 2: "all_reduce (a.py:1)"}
-    assert stacks.name_places({}) == {}
+    assert stacks.find_positions(dumps) == {
+        0: ("all_reduce (a.py:1)", True),
+        1: ("load (a.py:9)", False),
+        2: ("all_reduce (a.py:1)", True),
+    }
+    assert stacks.find_positions({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("frame", "waits"),
+    [
+        ("all_reduce (train.py:88)", True),
+        ("backend_compile (compiler.py:300)", False),
+        ("connect_all (allreduce.py:3)", False),
+        ("wait (threading.py:355)", True),
+        ("waiting_room (a.py:3)", False),
+    ],
+)
+def test_program_waits_by_its_function_not_by_its_file(frame: str, waits: bool) -> None:
+    ((_, seen),) = stacks.find_positions({0: py_spy(frame)}).values()
+    assert seen is waits
+
+
+def test_program_without_frames_waits_by_the_function_of_the_kernel() -> None:
+    text = PROC.replace("hrtimer_nanosleep", "sk_wait_data").replace("sleep 600", "allreduce x")
+    ((_, waits),) = stacks.find_positions({0: stacks.read(text)}).values()
+    ((_, sleeps),) = stacks.find_positions(
+        {0: stacks.read(PROC.replace("sleep", "recv", 1))}
+    ).values()
+    assert waits and not sleeps
 
 
 def used(text: str, ticks: int, size: int) -> stacks.Dump:
     return stacks.read(f"{text}@used {ticks} 0 {size} 0 \n")
 
 
-def test_program_has_moved_if_its_frames_or_what_it_uses_differ() -> None:
+def test_program_has_moved_if_its_frames_differ_or_it_has_written() -> None:
     waits = PY_SPY.format(frame="wait (a.py:1)")
-    assert not stacks.has_moved(used(waits, 0, 0), used(waits, 300, 100)), "it waits by polling"
+    assert not stacks.has_moved(used(waits, 0, 0), used(waits, 300, 100))
     assert stacks.has_moved(used(waits, 0, 0), used(waits, 0, 1 << 20)), "it writes a checkpoint"
     assert stacks.has_moved(used(waits, 0, 0), used(PY_SPY.format(frame="f (a.py:2)"), 0, 0))
-    assert stacks.has_moved(used(PROC, 0, 0), used(PROC, 100, 0))
-    assert not stacks.has_moved(used(PROC, 0, 0), used(PROC, 1, 100))
+
+
+def test_program_is_busy_if_it_has_used_a_processor() -> None:
+    assert stacks.is_busy(used(PROC, 0, 0), used(PROC, 100, 0))
+    assert not stacks.is_busy(used(PROC, 0, 0), used(PROC, 1, 100))
+
+
+def test_hostile_numbers_are_read_quickly() -> None:
+    text = f"@used {'9' * 75}x\n" * 2000
+    assert stacks.read(PROC + text).ticks == 0

@@ -132,7 +132,7 @@ def test_runtime_cases_contain_every_script() -> None:
     existing = {path.name for path in assets.folder("runtime").iterdir()}
     others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"} | RAY
     others |= {"hooks.sh", "callback.sh", "event_callback.sh"}  # of the task
-    others |= {"stacks.sh", "end.sh"}  # run by exec
+    others |= {"stacks.sh", "kill.sh"}  # run by exec
     assert existing == {name for _, text in SCRIPTS.values() for name in text.split()} | others
 
 
@@ -467,3 +467,21 @@ def test_event_callback_has_a_time_limit_and_changes_no_result(
     command = f"{start}; dir={tmp_path}; . $dir/callback.sh; code=7; report FAILED; exit 5"
     done = run_shell(["sh", "-c", command], {"PATH": os.environ["PATH"]})
     assert (done.returncode, done.stdout) == (5, said), done.stderr
+
+
+def test_only_a_program_that_runs_is_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = assets.read("runtime", "kill.sh").replace("/dev/termination-log", str(log))
+    command = ["sh", "-c", script, "sh", "rank 1 hangs"]
+    environment = {"PATH": os.environ["PATH"], "KUBECTL_SKY_FILES": str(tmp_path)}
+    assert run_shell(command, environment).stdout == ""
+
+    with subprocess.Popen(["sleep", "100"], start_new_session=True) as program:
+        (tmp_path / "running").write_text(f"{program.pid}\n")
+        assert run_shell(command, environment).stdout == "killed\n"
+        assert program.wait(timeout=20) == -signal.SIGKILL
+    assert log.read_text() == "hung: rank 1 hangs\n"
+
+    log.unlink()
+    assert run_shell(command, environment).stdout == "", "it has ended"
+    assert not log.exists()

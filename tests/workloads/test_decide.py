@@ -194,6 +194,12 @@ def test_on_hang_is_written_on_the_task_or_refused(
     assert plan.env["KUBECTL_SKY_ON_HANG"] == "fail 10m"
 
 
+def test_on_hang_is_refused_by_mpijob(tmp_path: Path) -> None:
+    text = "num_nodes: 2\nrun: echo\nconfig: {kubectl_sky: {on_hang: dump}}\n"
+    with pytest.raises(SkyError, match="no program that on_hang could stop"):
+        plans(drafted(text, tmp_path, backend="mpijob"))
+
+
 def test_on_hang_fail_is_refused_with_restarts(tmp_path: Path) -> None:
     config = "config: {kubectl_sky: {on_hang: {action: fail, after: 5m}}}\n"
     recovery = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n"

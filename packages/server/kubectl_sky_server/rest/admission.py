@@ -97,5 +97,5 @@ def _issuer(token: str) -> str:
         claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         is_valid = float(claims["exp"]) > time()
         return str(claims["iss"]) if is_valid else ""
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
         return ""

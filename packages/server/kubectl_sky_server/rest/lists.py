@@ -30,6 +30,7 @@ class _Shared(Struct, frozen=True):
     scope: Scope
     rights: Rights
     alone: bytes
+    has_token: bool  # the server's own credentials read for nobody else
 
 
 class LiveLists:
@@ -89,7 +90,7 @@ class LiveLists:
         begun_at = self._clock()
         rights = review_rights(caller.session, scope)
         alone = b"" if rights.complete else caller.credential
-        shared = _Shared(scope, rights, alone)
+        shared = _Shared(scope, rights, alone, bool(caller.credential))
         with self._lock:
             self._reviews[caller.credential, scope] = begun_at, shared
             self._reviews.move_to_end((caller.credential, scope))

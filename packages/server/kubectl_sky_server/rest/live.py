@@ -209,12 +209,15 @@ class LiveList:
 
     def _follow(self) -> None:
         while True:
+            reader = self._reader
             try:
                 self._read()
                 return
             except (Unauthorized, Forbidden):
                 with self._lock:
-                    self._refused.add(self._reader)
+                    if self._reader != reader:
+                        continue  # it was asked with the token of a viewer who has left
+                    self._refused.add(reader)
                     others = [
                         it for it in self._viewers.values() if it.credential not in self._refused
                     ]

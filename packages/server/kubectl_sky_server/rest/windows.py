@@ -59,7 +59,7 @@ class Row(Struct, frozen=True):
         metadata = task.metadata
         accelerators = metadata.resources.accelerators or ""
         words = (task.name, task.task_id, task.username, metadata.namespace)
-        gpus = re.search(r":(\d+)", accelerators)
+        gpus = re.search(r":(\d{1,9})", accelerators)
         return cls(
             status=task.status,
             updated_at=task.updated_at,
