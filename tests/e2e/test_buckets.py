@@ -227,7 +227,8 @@ def test_task_whose_files_cannot_be_written_back_fails(sky: Command, kubectl: Co
     done = sky("submit", "-", "--id", "unsaved1", "--detach", stdin=script)
     assert done.returncode == 0, done.stderr
     eventually(lambda: "written" in sky("logs", "unsaved1").stdout, 60)
-    assert kubectl("delete", "pod", "store", "--grace-period=0", "--force").returncode == 0
+    # Not by force: its program could live until the files are written.
+    assert kubectl("delete", "pod", "store", "--grace-period=1").returncode == 0
     assert sky("exec", "unsaved1", "--", "touch", "/out/go").returncode == 0
     waited = sky("wait", "unsaved1", "--timeout", "200s", timeout=220)
     assert waited.returncode == 4, waited.stdout + waited.stderr
