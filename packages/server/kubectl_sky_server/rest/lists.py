@@ -20,6 +20,7 @@ from kubectl_sky_server.rest.identity import Caller
 from kubectl_sky_server.rest.live import LiveList
 from kubectl_sky_server.rest.memory import Memory
 
+_FRESH_SECONDS = 10.0  # a review that several pages of a user share
 _SETTLE_SECONDS = 2.0  # after a request of the caller that may change something
 _MAX_CALLERS = 10_000  # whose rights are kept
 
@@ -77,14 +78,14 @@ class LiveLists:
 
     def confirm(self, caller: Caller, scope: Scope, live: LiveList) -> None:
         """Raise ClusterError if a viewer of a list may no longer see it."""
-        key = self._review(caller, scope, fresh=True)
+        key = self._review(caller, scope, _FRESH_SECONDS)
         if self._lists.get(key) is not live:
             raise Forbidden("the rights of the caller have changed")
 
-    def _review(self, caller: Caller, scope: Scope, fresh: bool = False) -> _Shared:
-        """Return what a caller may see, as the API server has said within a minute."""
+    def _review(self, caller: Caller, scope: Scope, seconds: float = REVIEW_SECONDS) -> _Shared:
+        """Return what a caller may see, as the API server has said within some seconds."""
         known = self._reviews.get((caller.credential, scope))
-        if known and self._clock() < known[0] + REVIEW_SECONDS and not fresh:
+        if known and self._clock() < known[0] + seconds:
             return known[1]
 
         begun_at = self._clock()
