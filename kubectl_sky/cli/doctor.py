@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 
 if TYPE_CHECKING:
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.status import TaskStatus
     from kubectl_sky.observe.verdict import Diagnosis
     from kubectl_sky.tasks.doctor import ClusterCheck
+    from kubectl_sky.tasks.find import Scope
 
 # Add-ons that tasks can use in addition to those of the backends, by their API group.
 _ADD_ONS = {
@@ -24,6 +28,7 @@ _ADD_ONS = {
 }
 
 
+_MAX_UNWELL = 5  # tasks
 _COLUMNS = 108
 _MIN_COLUMNS = 40  # of a cause
 
@@ -78,8 +83,9 @@ def command(
 
     Of a pipeline or group, it explains the task that failed or that the others wait for.
 
-    Without TASK, check the cluster and your rights in the namespace, and exit with 3 if a required
-    right is missing. A cluster admin can apply the Role that --role prints.
+    Without TASK, name those of your tasks that are not well, then check the cluster and your rights
+    in the namespace, and exit with 3 if a required right is missing. A cluster admin can apply the
+    Role that --role prints.
     """
     from kubectl_sky.tasks import doctor
 
@@ -93,6 +99,8 @@ def command(
             output.out("\n---\n".join(output.data(item, "yaml") for item in items))
         return 0
     if task is None:
+        if not form:
+            _show_unwell(session, options.scope(session, cluster, all_users))
         check = doctor.check_cluster(session)
         output.out(output.data(check.as_json(), form) if form else _format_check(check))
         return 0 if check.ok else 3
@@ -109,6 +117,31 @@ def command(
     verdict = doctor.diagnose(session, match)
     output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
     return 0
+
+
+def _show_unwell(session: "Session", scope: "Scope") -> None:
+    """Print the newest tasks that have failed, that something keeps from starting, or that hang."""
+    from kubectl_sky.actions.config import preferences
+    from kubectl_sky.tasks.list import list_tasks
+
+    try:
+        limit = preferences().silence_limit
+        listed = list_tasks(session, scope, silent_after=lambda: limit).tasks
+    except ClusterError:  # the check says which right is missing
+        return
+    unwell = [task for task in listed if _is_unwell(task)]
+    for task in unwell[:_MAX_UNWELL]:
+        output.out(tasks.line(task))
+    if unwell:
+        rest = len(unwell) - _MAX_UNWELL
+        more = f"; {rest} more are in kubectl sky list" if rest > 0 else ""
+        output.out(f"next: kubectl sky doctor {unwell[0].id}{more}\n")
+
+
+def _is_unwell(task: "TaskStatus") -> bool:
+    if task.state is State.FAILED or task.silence:
+        return True
+    return task.state is State.PENDING and bool(task.note) and not task.suspended
 
 
 def _check(task: str | None, form: str | None, flags: Mapping[str, object]) -> None:

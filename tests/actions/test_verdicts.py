@@ -170,6 +170,22 @@ def test_doctor_of_user_without_extra_rights_lists_none_as_missing(
     assert "Extras:     without the rights of clean, serve, cluster" in out
 
 
+def test_doctor_without_a_task_begins_with_those_that_are_not_well(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send("name: train\nrun: x\n")
+    assert run("doctor")[1].startswith("Context:"), "it just waits"
+    api.start(f"train-{ID}")
+    api.finish(f"train-{ID}", 3)
+    first, second, *_ = run("doctor")[1].splitlines()
+    assert first == f"task/{ID} (train) failed: node-0: exit code 3"
+    assert second == f"next: kubectl sky doctor {ID}"
+
+    api.forbidden = {"list jobs"}
+    code, out, _ = run("doctor")
+    assert (code, out.startswith("Context:")) == (3, True)
+
+
 def test_list_forbidden_hints_at_doctor(run: Run, api: FakeCluster) -> None:
     api.forbidden = {"list jobs"}
     code, _, err = run("list")
