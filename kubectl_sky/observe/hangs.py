@@ -81,6 +81,11 @@ def describe_look(ranks: Sequence[RankActivity], now: datetime | None) -> str:
     silent = list_silent(ranks, now)
     if not silent:
         return f"its {total} ranks print as usual" if printing == total else _print_on(ranks, now)
+    odd = _find_odd(ranks, _ALL_SILENT) if len(silent) == printing else []
+    if odd and odd[0].position:
+        peers = [it for it in ranks if it not in odd]
+        goes_on = "go" if odd[1:] else "goes"
+        return f"{_subject(odd)} {goes_on} on in {odd[0].position}; {_describe_peers(peers)}"
     moving = sum(bool(it.moves or it.is_busy) for it in silent)
     known = f"{moving} of them go on" if moving else "what they do is not known"
     return f"{len(silent)} of its {total} ranks are silent; {known}"

@@ -283,6 +283,10 @@ def test_look_counts_what_was_seen() -> None:
     text = "2 of its 2 ranks are silent; 1 of them go on"
     assert describe_look(silent, at(HOUR)) == text
     assert describe_look(silent[1:], at(HOUR)).endswith("what they do is not known")
+    spins = Program(stopped(5), alone(1, "spin (train.py:9)", is_busy=True))
+    seen = [spins._read(rank, STOP + 60) for rank in range(4)]
+    text = "rank 1 goes on in spin (train.py:9); the other 3 wait in all_reduce (train.py:88)"
+    assert describe_look(seen, at(STOP + 60)) == text
     assert describe_look([RankActivity(0)], at(HOUR)) == "its 1 ranks print nothing"
 
 
