@@ -146,7 +146,10 @@ def install(
 
 @command.command(
     "uninstall",
-    examples=["controllers uninstall | kubectl delete --ignore-not-found -f -"],
+    examples=[
+        "controllers uninstall | kubectl delete --ignore-not-found -f -",
+        "controllers uninstall --only tasks -n team-a",
+    ],
 )
 @_only
 @click.option("--for", "served", metavar="NAMESPACE", help="That of `install`.")

@@ -241,8 +241,10 @@ export interface RankActivity {
   limit?: number;
   cpus?: number;
   gpu_percent?: number;
-  place?: string;
+  position?: string;
+  waits?: boolean;
   moves?: boolean;
+  is_busy?: boolean;
   is_behind?: boolean;
 }
 
