@@ -92,11 +92,21 @@ def _doctor(sky: Command, silent: str) -> dict[str, Any]:
     return verdict
 
 
+def until_all_run(sky: Command, task_id: str) -> None:
+    """Wait until no node has a startup probe any more, whose programs are seen, too."""
+
+    def all_run() -> bool:
+        metadata = sky.json("status", task_id)["metadata"]
+        return bool(metadata["running_nodes"] == metadata["num_nodes"])
+
+    eventually(all_run)
+
+
 @pytest.mark.practice_only
 def test_stacks_program_with_faulthandler_shows_its_frames(sky: Command) -> None:
     submit(sky, PYTHON, "frames01")
     eventually(lambda: sky("logs", "frames01").stdout.count("begins") == 3)
-    eventually(lambda: sky.json("status", "frames01")["status"] == "running")  # no probe runs
+    until_all_run(sky, "frames01")
     done = sky("stacks", "frames01")
     assert done.returncode == 0, done.stderr
     first = "2 ranks: all_reduce (train.py:4) · rank 1: load (train.py:6)"
@@ -124,7 +134,7 @@ def test_stacks_brings_py_spy_of_this_machine(sky: Command, tmp_path: Path) -> N
     program = tmp_path / "py-spy"
     program.write_text(PY_SPY)
     program.chmod(0o755)
-    eventually(lambda: sky.json("status", "brings01")["status"] == "running")  # no probe runs
+    until_all_run(sky, "brings01")
     path = f"{tmp_path}:{sky.environment['PATH']}"
     there = replace(sky, environment={**sky.environment, "PATH": path})
     done = there("stacks", "brings01", "--bring-py-spy")

@@ -27,7 +27,8 @@ def test_timeline_has_the_phases_of_each_node(sky: Command) -> None:
         assert node["unknown"] == [], node
         *before, setup, run = node["phases"]
         assert (setup["phase"], run["phase"]) == ("setup", "run")
-        assert {phase["phase"] for phase in before} <= {"scheduling", "starting", "image"}
+        begin = {"scheduling", "starting", "image", "meeting"}  # the last on a busy machine
+        assert {phase["phase"] for phase in before} <= begin
         assert 2 <= seconds(setup) < 30 and 2 <= seconds(run) < 30
         ends = [phase["end"] for phase in node["phases"]]
         assert [phase["start"] for phase in node["phases"][1:]] == ends[:-1], "gaps"
