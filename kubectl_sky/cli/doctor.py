@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 
@@ -125,9 +125,8 @@ def _show_unwell(session: "Session", scope: "Scope") -> None:
     from kubectl_sky.tasks.list import list_tasks
 
     try:
-        limit = preferences().silence_limit
-        listed = list_tasks(session, scope, silent_after=lambda: limit).tasks
-    except ClusterError:  # the check says which right is missing
+        listed = list_tasks(session, scope, silent_after=lambda: preferences().silence_limit).tasks
+    except Forbidden:  # the check says which right is missing
         return
     unwell = [task for task in listed if _is_unwell(task)]
     for task in unwell[:_MAX_UNWELL]:

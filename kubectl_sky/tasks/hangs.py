@@ -1,6 +1,6 @@
 """Find which nodes of running tasks hang, and do what their files say about it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
@@ -33,8 +33,8 @@ def explain_silent(
     """Return listed tasks; those of several running nodes with which of them hang."""
     hangs = find_hangs(session, namespace, tasks, read_limit)
     return [
-        replace(task, silence=_describe(task, hangs[id(task)])) if id(task) in hangs else task
-        for task in tasks
+        replace(task, silence=_describe(task, hang)) if hang else task
+        for task, hang in zip(tasks, hangs, strict=True)
     ]
 
 
@@ -47,8 +47,8 @@ def find_hangs(
     namespace: str | None,
     tasks: Sequence[TaskStatus],
     read_limit: Callable[[], timedelta],
-) -> Mapping[int, Hang]:
-    """Return which nodes of listed tasks hang, by the `id()` of the task.
+) -> list[Hang | None]:
+    """Return which nodes of each listed task hang.
 
     The limit is read if there is a task of several running nodes; 0 means that none is looked at.
     Reads the last lines of up to two logs for each, and not for more than 16 tasks: of the first
@@ -85,8 +85,8 @@ def find_hangs(
     def look(task: TaskStatus) -> Hang | None:
         return find_hang(ranks.read(session, task, quiet=True), session.now())
 
-    found = zip(map(id, silent), parallel.map_parallel(look, silent), strict=True)
-    return {key: hang for key, hang in found if hang}
+    found = dict(zip(map(id, silent), parallel.map_parallel(look, silent), strict=True))
+    return [found.get(id(task)) for task in tasks]
 
 
 class HangReporter:
@@ -137,8 +137,8 @@ class HangReporter:
         read_limit = self._read_limit
         if task.on_hang:
             read_limit = partial(_read_delay, task)
-        hangs = find_hangs(self._session, task.namespace, [task], read_limit)
-        return hangs.get(id(task))
+        (hang,) = find_hangs(self._session, task.namespace, [task], read_limit)
+        return hang
 
     def _act(self, task: TaskStatus, hang: Hang) -> None:
         """Do what the file says, once, when the time is over."""

@@ -1,5 +1,6 @@
 """Pods that a lost cluster node keeps: who removes them, and when."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -109,12 +110,26 @@ def test_pod_is_left_within_its_grace_period(api: FakeCluster, send: Submitter) 
 def test_task_without_recovery_fails_with_its_cluster_node(
     api: FakeCluster, send: Submitter, run: Run
 ) -> None:
-    def fail() -> None:
+    def lose_and_taint(api: FakeCluster) -> None:
         lose(api)
         pod = api.get(kinds.POD, LOST)
         taint = condition("DisruptionTarget", "DeletionByTaintManager")
         pod["status"]["conditions"].append(taint)
         api.put(pod)
+
+    submit_until_lost(api, send, lose_and_taint)
+    assert exists(api), "it is the evidence"
+    assert api.count(f"patch jobs {JOBS[0]}") == 1, "the other node is stopped"
+    assert "failed: its cluster node was lost" in run("doctor", ID)[1]
+
+
+def submit_until_lost(
+    api: FakeCluster, send: Submitter, lose_pod: Callable[[FakeCluster], None]
+) -> None:
+    """Follow a task without job_recovery, whose Job fails with a lost pod."""
+
+    def fail() -> None:
+        lose_pod(api)
         failing = condition("FailureTarget", "BackoffLimitExceeded")
         api.change(kinds.JOB, JOBS[1], status={"failed": 1, "conditions": [failing]})
 
@@ -122,9 +137,6 @@ def test_task_without_recovery_fails_with_its_cluster_node(
     api.after("patch jobs", lambda: api.finish(JOBS[0], 143))
     with pytest.raises(TaskFailed, match="failed: node-1: its cluster node was lost"):
         send(PLAIN, follow=True)
-    assert exists(api), "it is the evidence"
-    assert api.count(f"patch jobs {JOBS[0]}") == 1, "the other node is stopped"
-    assert "failed: its cluster node was lost" in run("doctor", ID)[1]
 
 
 def lose_early(api: FakeCluster) -> None:
@@ -144,15 +156,7 @@ def lose_early(api: FakeCluster) -> None:
 def test_task_whose_pod_was_not_ready_fails_with_its_cluster_node(
     api: FakeCluster, send: Submitter, run: Run
 ) -> None:
-    def fail() -> None:
-        lose_early(api)
-        failing = condition("FailureTarget", "BackoffLimitExceeded")
-        api.change(kinds.JOB, JOBS[1], status={"failed": 1, "conditions": [failing]})
-
-    send.ui.then = fail
-    api.after("patch jobs", lambda: api.finish(JOBS[0], 143))
-    with pytest.raises(TaskFailed, match="failed: node-1: its cluster node was lost"):
-        send(PLAIN, follow=True)
+    submit_until_lost(api, send, lose_early)
     assert "node-1: its cluster node was lost" in run("list")[1]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import wheel
 from tests.cluster import cache, debian, packages, programs
 from tests.cluster.place import FOLDER
 from tests.cluster.shell import find, run
@@ -95,8 +96,10 @@ def archives() -> tuple[Path, ...]:
     return tuple(folder / f"{name}.tar" for name in ("busybox", "rclone", "python", "mpi"))
 
 
-def ours(folder: Path, names: Iterable[str], wheels: Iterable[Path]) -> Path:
+def ours(folder: Path, names: Iterable[str]) -> Path:
     """Make the image of the Containerfile over Debian's root: no builder of images is needed."""
+    core = wheel.build("wheel", folder / "core")
+    server = wheel.build("wheel", folder / "server", _ROOT / "packages/server")
     _unpacked(next(path for path in archives() if path.stem == "python"), folder / "root")
 
     environment = folder / "ours" / "opt/kubectl-sky"
@@ -111,7 +114,7 @@ def ours(folder: Path, names: Iterable[str], wheels: Iterable[Path]) -> Path:
 
     target = environment / "lib/python3.13/site-packages"
     _pip(target, "--require-hashes", "--requirement", _ROOT / ".ci/lock/image.txt")
-    _pip(target, "--no-deps", *wheels)
+    _pip(target, "--no-deps", core, server)
 
     text = (_ROOT / "packages/server/Containerfile").read_text()
     entry = json.loads(re.findall(r"^ENTRYPOINT (.*)", text, re.M)[-1])

@@ -14,11 +14,10 @@ import pytest
 from tests.cluster import images
 from tests.cluster.marks import ON_REAL
 from tests.cluster.target import Cluster
-from tests.e2e.command import PROGRAM, ROOT, Command, InProcess
+from tests.e2e.command import PROGRAM, Command, InProcess
 from tests.e2e.support import pod_of
 from tests.polling import eventually
 from tests.ports import free_port
-from tests.wheel import build
 
 pytestmark = [
     pytest.mark.timeout(400),  # the first one makes the image
@@ -44,11 +43,7 @@ STAGES = "name: chain\n" + "".join(
 def image(real_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The image of this checkout, imported into the cluster."""
     folder = tmp_path_factory.mktemp("image")
-    wheels = [
-        build("wheel", tmp_path_factory.mktemp("wheel"), source)
-        for source in (ROOT, ROOT / "packages" / "server")
-    ]
-    images.load(real_cluster, images.ours(folder, (IMAGE, UPGRADE), wheels))
+    images.load(real_cluster, images.ours(folder, (IMAGE, UPGRADE)))
     return IMAGE
 
 

@@ -13,7 +13,7 @@ import yaml
 from tests.cluster import images, nodes, policies
 from tests.cluster.place import Place
 from tests.cluster.target import Cluster
-from tests.e2e.command import PROGRAM, ROOT, Command, InProcess
+from tests.e2e.command import PROGRAM, Command, InProcess
 from tests.e2e.test_in_cluster import (
     IMAGE,
     TASK,
@@ -24,7 +24,6 @@ from tests.e2e.test_in_cluster import (
 )
 from tests.e2e.test_server_install import DEPLOY, built
 from tests.polling import eventually
-from tests.wheel import build
 
 pytestmark = pytest.mark.timeout(400)  # the first one makes the image
 
@@ -33,11 +32,7 @@ pytestmark = pytest.mark.timeout(400)  # the first one makes the image
 def image(three_nodes: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The image of this checkout, imported into all cluster nodes."""
     folder = tmp_path_factory.mktemp("image")
-    wheels = [
-        build("wheel", tmp_path_factory.mktemp("wheel"), source)
-        for source in (ROOT, ROOT / "packages" / "server")
-    ]
-    images.load(three_nodes, images.ours(folder, (IMAGE,), wheels))
+    images.load(three_nodes, images.ours(folder, (IMAGE,)))
     return IMAGE
 
 
