@@ -75,6 +75,7 @@ class Process:
         self._started: asyncio.Future[int] = loop.create_future()
         self._exit_code: asyncio.Future[int] = loop.create_future()
         control.setblocking(False)
+        loop.add_reader(control, self._receive)
 
     @property
     def running(self) -> bool:
@@ -85,7 +86,6 @@ class Process:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
             await loop.sock_sendall(self._control, json.dumps(request).encode() + b"\n")
-        loop.add_reader(self._control, self._receive)
         self.pid = await self._started
         if self._terminal >= 0:
             await self.connect(0, os.dup(self._terminal))
@@ -124,6 +124,14 @@ class Process:
     def close(self) -> None:
         for transport in self._transports:
             transport.close()
+
+    def abandon(self) -> None:
+        """Kill it, or let its monitor end if it still waits for the request."""
+        self.kill(signal.SIGKILL)
+        self.close()
+        self._started.cancel()
+        with contextlib.suppress(OSError):  # it has ended
+            self._control.shutdown(socket.SHUT_WR)
 
     def on_exit(self, function: Callable[["Process"], None]) -> None:
         self._exit_code.add_done_callback(lambda _: function(self))
@@ -212,8 +220,7 @@ class Runtime:
                 await process.connect(stream, descriptor)
             await process.start(request)
         except BaseException:
-            process.kill(signal.SIGKILL)
-            process.close()
+            process.abandon()
             raise
         return process
 
