@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         "status train",
         "status train --watch",
         "status train --timeline",
+        "status train --goodput",
         "status web --ports",
         "status train -o jsonpath={.metadata.detailed_status}",
     ],
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     "--timeline",
     is_flag=True,
     help="Show when each node was queued, scheduled, started and run.",
+)
+@click.option(
+    "--goodput",
+    is_flag=True,
+    help="Show what its time went into: the queue, the start, steps, repeated steps, stalls.",
 )
 @click.option(
     "--ports",
@@ -63,23 +69,17 @@ def command(
     from kubectl_sky.tasks import evidence, pending
 
     if sum(flags.values()) > 1:
-        raise UserError("--watch, --timeline and --ports exclude each other")
-    if flags["timeline"] and form == "name":
-        raise UserError("--timeline excludes -o name")
+        raise UserError("--watch, --timeline, --goodput and --ports exclude each other")
+    for name in ("timeline", "goodput"):
+        if flags[name] and form == "name":
+            raise UserError(f"--{name} excludes -o name")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     session, match = tasks.locate_or_show_evidence(session, scope, task)
-    if flags["timeline"]:
-        from kubectl_sky.cli.timeline import format_timeline
-        from kubectl_sky.tasks import find, timeline
-
-        times = timeline.read(session, find.tasks_of(match))
-        text = output.data(times, form) if form else format_timeline(times)
-        output.out(text if form else f"{tasks.line(match)}\n\n{text}")
-        return
-    if flags["ports"]:
-        ports.show(session, match, form)
-        return
+    for name, show in _VIEWS.items():
+        if flags[name]:
+            show(session, scope, match, form)
+            return
     if flags["watch"]:
         _watch(session, scope, match, form)
         return
@@ -88,6 +88,30 @@ def command(
         output.out(_format(match, form, evidence.of_deleted_pods(session, match)))
         return
     output.out(_format(match, form))
+
+
+def _show_timeline(session: "Session", _scope: "Scope", match: "Target", form: str | None) -> None:
+    from kubectl_sky.cli.timeline import format_timeline
+    from kubectl_sky.tasks import find, timeline
+
+    times = timeline.read(session, find.tasks_of(match))
+    text = output.data(times, form) if form else format_timeline(times)
+    output.out(text if form else f"{tasks.line(match)}\n\n{text}")
+
+
+def _show_goodput(session: "Session", scope: "Scope", match: "Target", form: str | None) -> None:
+    from kubectl_sky.cli.goodput import format_goodput
+    from kubectl_sky.tasks import find, goodput
+
+    uses = goodput.read(session, scope, find.tasks_of(match))
+    output.out(output.data(uses, form) if form else format_goodput(uses))
+
+
+def _show_ports(session: "Session", _scope: "Scope", match: "Target", form: str | None) -> None:
+    ports.show(session, match, form)
+
+
+_VIEWS = {"timeline": _show_timeline, "goodput": _show_goodput, "ports": _show_ports}
 
 
 def _format(

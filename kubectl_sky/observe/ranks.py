@@ -9,6 +9,7 @@ from typing import Annotated
 
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.failure import NOTE_PREFIX
+from kubectl_sky.observe.steps import read_counts
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Note, Part, always
 
@@ -19,10 +20,6 @@ _LONGEST_PAUSES = 2.0  # of the recent lines, which a silence must last
 _EARLIER_PAUSES = 1.5  # of those further back, such as of evaluations
 _START = 3  # pauses at the beginning, in which programs load and compile
 _MAX_LINE = 200  # characters of the last line
-_STEP = re.compile(
-    r"(?:step|iter(?:ation)?|epoch|batch|round)s?[\s=:#\[(]{0,12}(\d{1,15})|(?<!\d)(\d{1,15})/\d",
-    re.I,
-)
 _NOT_ITS_OWN = re.compile(
     rf'{NOTE_PREFIX}|(Current thread|Thread) 0x|  File "[^"]*", line \d+ in |  \.\.\.|  <|\s*$'
 )
@@ -89,7 +86,7 @@ def read_rhythm(rank: int, restarts: int, lines: Sequence[str]) -> RankActivity:
 
 def find_behind(lines: Mapping[int, str]) -> set[int]:
     """Return the ranks whose last line is one step before that of the others, if they are few."""
-    steps = {rank: _read_steps(line) for rank, line in lines.items() if line}
+    steps = {rank: read_counts(line) for rank, line in lines.items() if line}
     if len({len(numbers) for numbers in steps.values()}) != 1:
         return set()
     latest = max(steps.values())
@@ -98,7 +95,3 @@ def find_behind(lines: Mapping[int, str]) -> set[int]:
         return set()
     behind = {rank for rank, numbers in steps.items() if numbers != latest}
     return behind if len(behind) * 2 < len(steps) else set()
-
-
-def _read_steps(line: str) -> tuple[int, ...]:
-    return tuple(int(first or second) for first, second in _STEP.findall(line))

@@ -68,6 +68,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     uids: Mapping[str, str] = {}  # uids of its objects, by name
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     recovers: bool = False  # whether nodes that the cluster takes away start again
+    step_regex: str = ""  # which lines of its log are steps; empty: those of usual trainers
     on_hang: str = ""  # what is done when a node hangs, and after how long: `fail 10m`
     interactive: bool = False  # whether its nodes stay up until it is stopped
     logs: str = ""  # PVC:PATH, the folder to which nodes also write their logs
@@ -455,6 +456,7 @@ def of(task: TaskObjects) -> TaskStatus:
         uids={item.metadata.name: item.metadata.uid for item in items},
         missing=task.missing,
         recovers=backend.recovers(items[0]),
+        step_regex=annotations.get(names.STEP_REGEX, ""),
         on_hang=annotations.get(names.ON_HANG, ""),
         interactive=names.INTERACTIVE in annotations,
         logs=annotations.get(names.LOGS, ""),

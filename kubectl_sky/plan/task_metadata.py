@@ -94,6 +94,8 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
         user_annotations[names.PRIORITY] = str(resources.priority)
     if task.on_hang:
         ours[names.ON_HANG] = str(task.on_hang)
+    if task.step_regex:
+        ours[names.STEP_REGEX] = task.step_regex
     if task.max_duration:
         ours[names.MAX_DURATION] = task.max_duration
     return user_annotations | ours | backend_annotation | array_annotation(task)

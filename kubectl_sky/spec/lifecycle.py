@@ -1,5 +1,7 @@
 """When nodes restart, and when a finished task is deleted: `job_recovery` and `autostop`."""
 
+import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +13,7 @@ from kubectl_sky.spec.document import Data, Document, Path, printable
 
 STRATEGIES = ("FAILOVER", "EAGER_NEXT_REGION", "none")
 _NONE = "NONE"
+_STEP_REGEX: Path = ("config", "kubectl_sky", "step_regex")
 MAX_INTEGER = 2**31 - 1  # Kubernetes counts restarts and seconds in 32 bits
 
 
@@ -132,6 +135,25 @@ def hooks(config: Mapping[str, Any] | None) -> tuple[Hook, ...]:
 
 
 RULES = ((frozenset({"job_recovery"}), (_rule,)),)
+
+
+def _steps(document: Document) -> Iterator[Problem]:
+    """Report an expression for steps that is none, or has no number to count."""
+    text = document.get(*_STEP_REGEX)
+    if not isinstance(text, str):
+        return
+    try:
+        with warnings.catch_warnings(category=FutureWarning, action="error"):
+            groups = re.compile(text).groups
+    except (re.error, FutureWarning, RecursionError, OverflowError) as error:
+        yield document.problem(_STEP_REGEX, f"no regular expression: {error}")
+        return
+    if groups not in (1, 2):
+        message = f"expected one or two groups, the numbers that count; it has {groups}"
+        yield document.problem(_STEP_REGEX, message, r'such as "round (\d+)"')
+
+
+CONFIG_RULES = (_steps,)
 
 
 MIN_TTL = 60  # seconds; a client that follows a task must see it finish

@@ -86,6 +86,7 @@ class Task(Struct, frozen=True):
     hooks: tuple[Hook, ...] = ()  # run when a node is told to stop
     event_callback: str | None = None  # runs on rank 0 when the state changes
     on_hang: OnHang | None = None
+    step_regex: str = ""  # which lines of its log are steps; empty: those of usual trainers
     hold: str = ""  # how long a failed container is held, such as `30m`
     scripts: Mapping[str, str] = {}  # files beside `setup` and `run`
     notes: tuple[str, ...] = ()  # how it differs from the file, for the user
@@ -151,6 +152,7 @@ def task_of(document: Document) -> Task:
         on_hang=lifecycle.on_hang(_own(data).get("on_hang")),
         hold=_own(data).get("hold_on_failure") or "",
         logs=_own(data).get("logs"),
+        step_regex=_own(data).get("step_regex") or "",
     )
 
 

@@ -41,6 +41,7 @@ REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"  # of pods: a leve
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 MAX_EXEC = "kueue.x-k8s.io/max-exec-time-seconds"
 ON_HANG = "kubectl-sky/on-hang"  # what is done when a node hangs, and after how long
+STEP_REGEX = "kubectl-sky/step-regex"  # which lines of a log are steps
 MAX_DURATION = "kubectl-sky/max-duration"  # how long the task may run, as the user wrote it
 NUM_NODES = "kubectl-sky/num-nodes"
 INTERACTIVE = "kubectl-sky/interactive"  # the nodes stay up until the task is stopped

@@ -236,6 +236,14 @@ WRONG = {
         "task.yaml:2:32: config.kubectl_sky.expose: expected one of clusterip,"
         ' nodeport, loadbalancer, podip, got "NodePort"; did you mean "nodeport"?'
     ),
+    "config: {kubectl_sky: {step_regex: 'step ('}}": (
+        "task.yaml:2:36: config.kubectl_sky.step_regex: no regular expression:"
+        " missing ), unterminated subpattern at position 5"
+    ),
+    "config: {kubectl_sky: {step_regex: step}}": (
+        "task.yaml:2:36: config.kubectl_sky.step_regex: expected one or two groups, the numbers"
+        ' that count; it has 0; such as "round (\\d+)"'
+    ),
     "config: {kubectl_sky: {logs: /logs}}": (
         'task.yaml:2:30: config.kubectl_sky.logs: "/logs" is not on a volume;'
         " add a volume, such as volumes: {/data: NAME}, and use a folder on it"

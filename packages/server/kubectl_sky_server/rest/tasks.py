@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from kubectl_sky.observe.documents import Pipeline, Task, TaskList
 from kubectl_sky.observe.findings import Diagnosis
+from kubectl_sky.observe.goodput import Goodput
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.timeline import Timeline
 from kubectl_sky.render.manifests import as_yaml
@@ -23,6 +24,7 @@ from kubectl_sky.tasks import (
     describe,
     doctor,
     find,
+    goodput,
     history,
     multikueue,
     paging,
@@ -280,6 +282,16 @@ def show_timeline(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> Timeli
     """Show when each node of a task or pipeline was queued, scheduled, started and run."""
     target = find.get(caller.session, scope, task_id)
     return timeline.read(caller.session, find.tasks_of(target))
+
+
+@router.get("/tasks/{task_id}/goodput")
+def show_goodput(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> Goodput:
+    """Show what the time of a task or pipeline went into, by the logs of each first node.
+
+    The task's `step_regex` is not used here.
+    """
+    target = find.get(caller.session, scope, task_id)
+    return goodput.read_first_node(caller.session, find.tasks_of(target))
 
 
 class ClusterEvents(Struct, frozen=True):

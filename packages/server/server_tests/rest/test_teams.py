@@ -274,3 +274,18 @@ def test_timeline_has_the_phases_of_each_node(alice: TestClient, cluster: FakeCl
     assert [one["name"], two["name"]] == ["one", "two"]
     assert [phase["phase"] for phase in two["nodes"][0]["phases"]] == ["queued"]
     assert alice.get(f"/tasks/{first}/timeline").json()["tasks"] == [one]
+
+
+def test_goodput_says_what_cannot_be_told_without_steps(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    submitted = alice.post("/tasks/submit", content=PIPELINE, headers=YAML).json()
+    first, _ = submitted["task_ids"]
+    cluster.start(f"one-{first}")
+
+    answer = alice.get(f"/tasks/{first}/goodput").json()
+
+    check(answer)
+    (task,) = answer["tasks"]
+    assert task["name"] == "one"
+    assert task["notes"], task

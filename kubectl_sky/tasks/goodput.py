@@ -1,0 +1,113 @@
+"""`status --goodput`: read what tells what the time of tasks went into."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from kubectl_sky.cluster import parallel
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
+from kubectl_sky.errors import ClusterError
+from kubectl_sky.observe.goodput import (
+    Attempt,
+    Goodput,
+    NodeTimes,
+    TaskGoodput,
+    read_attempts,
+    task_goodput,
+)
+from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.steps import StepReader
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.words import age, names
+from kubectl_sky.words.pod_objects import Pod
+
+
+def read(session: Session, scope: Scope, tasks: Sequence[TaskStatus]) -> Goodput:
+    """Read the logs of all attempts of tasks, and that of one node of the task before each.
+
+    Memory grows with the number of steps, not with that of lines.
+    """
+    now = session.now().astimezone(UTC)
+    known = find.list_tasks(session, scope)
+
+    def read_task(task: TaskStatus) -> TaskGoodput:
+        goodput = _read_task(session, task, now)
+        return _compare(session, known, goodput, now)
+
+    return Goodput(now=now.replace(microsecond=0), tasks=list(map(read_task, tasks)))
+
+
+def read_first_node(session: Session, tasks: Sequence[TaskStatus]) -> Goodput:
+    """Read the logs of the first node of each task, for a server.
+
+    The `step_regex` of a file is not used there: a stranger's could take for ever.
+    """
+    now = session.now().astimezone(UTC)
+    plain = [replace(task, step_regex="") for task in tasks]
+    goodputs = [_read_task(session, task, now, first_only=True) for task in plain]
+    return Goodput(now=now.replace(microsecond=0), tasks=goodputs)
+
+
+def _compare(
+    session: Session, known: Sequence[TaskStatus], goodput: TaskGoodput, now: datetime
+) -> TaskGoodput:
+    """Add how long a step of the former task of the same name took."""
+    of_name = [task for task in known if task.name == goodput.name]
+    ids = [task.id for task in of_name]
+    position = ids.index(goodput.task_id) + 1 if goodput.task_id in ids else len(ids)
+    if goodput.step_seconds is None or position >= len(ids):
+        return goodput
+    former = of_name[position]
+    seconds = _read_task(session, former, now, first_only=True).step_seconds
+    if seconds is None:
+        return goodput
+    return replace(goodput, former=former.id, former_step_seconds=seconds)
+
+
+def _read_task(
+    session: Session, task: TaskStatus, now: datetime, *, first_only: bool = False
+) -> TaskGoodput:
+    pods = find.list_pods(session, task.namespace, names.selector({names.TASK_ID: task.id}))
+    nodes = task.nodes[:1] if first_only else task.nodes
+
+    def read_node(node: NodeStatus) -> NodeTimes:
+        own = [pod for pod in pods if task.workload.rank(pod) == node.index]
+        end = age.parse(node.ended_at) if node.state.ended else None
+        return NodeTimes(node, _read_attempts(session, task, node, own), end or now)
+
+    return task_goodput(task, parallel.map_parallel(read_node, nodes), now)
+
+
+def _read_attempts(
+    session: Session, task: TaskStatus, node: NodeStatus, pods: Sequence[Pod]
+) -> list[Attempt]:
+    """Return the attempts of a node with what their logs tell."""
+    attempts = []
+    for pod, is_previous, attempt in read_attempts(pods):
+        if attempt.started and not (node.lost_since and pod == node.pod):
+            source = LogSource(task.namespace, pod, names.CONTAINER, node.index)
+            options = LogOptions(timestamps=True, previous=is_previous)
+            attempt = _with_steps(session, attempt, source, options, task.step_regex)
+        attempts.append(attempt)
+    return attempts
+
+
+def _with_steps(
+    session: Session, attempt: Attempt, source: LogSource, options: LogOptions, pattern: str
+) -> Attempt:
+    """Return an attempt with the steps in its log; unchanged if the log is gone."""
+    reader = StepReader(pattern)
+    try:
+        with Following(session, options) as following:
+            following.add([source])
+            following.finish_adding()
+            for block in following.blocks():
+                for _, line in block.lines if block else ():
+                    reader.read(line)
+    except ClusterError:
+        return attempt
+    return replace(attempt, run_began=reader.run_began, steps=reader.steps)
