@@ -4,24 +4,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.observe.room import (
+    PODS,
+    Room,
+    find_room,
+    list_requests,
+    number_that_fits,
+    tolerates,
+)
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.devices import count_models, devices_of
 from kubectl_sky.plan.resources import allocatable, amounts, list_requested, show, sum_requests
 from kubectl_sky.words import kinds
-from kubectl_sky.words.core_objects import Node, Taint
+from kubectl_sky.words.core_objects import Node
 from kubectl_sky.words.facts import ClusterNode
-from kubectl_sky.words.pod_objects import NO_POD, NodeRule, NodeTerm, Pod, PodSpec, Toleration
+from kubectl_sky.words.pod_objects import NO_POD, Pod, PodSpec
 from kubectl_sky.words.scheduled_objects import ExactRequest
 
 Words = Mapping[str, str]
 _MAX_LISTED = 6
 _MAX_SIZES = 3  # different amounts that are free
 _TIMES = "\N{MULTIPLICATION SIGN}"
-_PODS = "pods"
 _MAX_LABELS = 3  # values of a label
 _MAX_KEYS = 2  # labels of cluster nodes
 
@@ -133,19 +139,10 @@ def taints(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         "=".join(filter(None, (taint.key, taint.value))) + f":{taint.effect}"
         for cluster_node in snapshot.of(kinds.NODE)
         for taint in cluster_node.spec.taints
-        if taint.effect != "PreferNoSchedule" and not _tolerates(tolerations, taint)
+        if taint.effect != "PreferNoSchedule" and not tolerates(tolerations, taint)
     ]
     shown = _list(untolerated)
     return {"taints": f": {shown}" if shown else ""}
-
-
-def _tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    return any(
-        toleration.key in ("", taint.key)
-        and toleration.effect in ("", taint.effect)
-        and (toleration.operator == "Exists" or toleration.value == taint.value)
-        for toleration in tolerations
-    )
 
 
 def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -292,15 +289,6 @@ def beyond_quota(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     return {"numbers": f"requested {requested_size}, at most {groups['most']}"}
 
 
-class Room(Struct, frozen=True):
-    """A cluster node that accepts a pod: what is free there, and how many such pods that holds."""
-
-    host: str
-    labels: Mapping[str, str]
-    free: Mapping[str, Fraction]
-    count: int
-
-
 def gang_words(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how many nodes of a gang fit now, and what is free.
 
@@ -337,7 +325,7 @@ def explain_gang(
     If it is not known which pods are `running`, return how many fit without any. With a `topology`,
     all nodes need the same value of that label of cluster nodes.
     """
-    requests = _requests(spec)
+    requests = list_requests(spec)
     size = [_size(amount, name) for name, amount in requests.items()]
     text = f"{_nodes(number)}{f' {_TIMES} {_join(size)}' if size else ''} start together"
 
@@ -360,12 +348,23 @@ def explain_gang(
     if running is None:
         return f"{text}; {fit} if nothing else runs", ""
 
-    requests = requests or {_PODS: Fraction(1)}
+    return f"{text}; {fit} now", describe_free(spec, rooms)
+
+
+def describe_free(spec: PodSpec, rooms: Sequence[Room]) -> str:
+    """Return what is free of the scarcest resource of a pod: `: n1, n2 have 4 CPUs free each`."""
+    if not rooms:
+        return ": no cluster node accepts it"
+    requests = list_requests(spec) or {PODS: Fraction(1)}
     scarce = min(  # with it alone, fewest pods fit
         requests,
         key=lambda name: sum(max(0, int(room.free[name] / requests[name])) for room in rooms),
     )
-    return f"{text}; {fit} now", f": {_free(rooms, scarce)}"
+    return f": {_free(rooms, scarce)}"
+
+
+def join_hosts(hosts: Iterable[str]) -> str:
+    return _list(hosts)
 
 
 def _free(rooms: Iterable[Room], resource: str) -> str:
@@ -390,71 +389,6 @@ def _size(amount: Fraction, resource: str) -> str:
 
 def _nodes(number: int) -> str:
     return f"{number} node{'s' * (number != 1)}"
-
-
-def number_that_fits(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> int:
-    """Return how many pods like this can start now, beside the running pods of all namespaces.
-
-    Pods that have to run beside each other, as with a ReadWriteOnce volume, share a cluster node.
-    """
-    counts = [0, *(room.count for room in find_room(spec, cluster_nodes, running))]
-    affinity = spec.affinity and spec.affinity.pod_affinity
-    return (max if affinity and affinity.required else sum)(counts)
-
-
-def find_room(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> list[Room]:
-    """Return the cluster nodes that accept a pod, with what the running pods leave free."""
-    sizes = {**_requests(spec), _PODS: Fraction(1)}
-    used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
-
-    for other in running:
-        host = other.spec.node_name
-        used[host, _PODS] += 1
-        for name in sizes.keys() - {_PODS}:
-            used[host, name] += sum_requests(other.spec, name)
-
-    rooms = []
-    for item in filter(lambda item: _accepts(item, spec), cluster_nodes):
-        host = item.metadata.name
-        labels = item.metadata.labels
-        free = {name: allocatable(item, name) - used[host, name] for name in sizes}
-        count = max(0, min(int(free[name] / size) for name, size in sizes.items()))
-        rooms.append(Room(host, labels, free, count))
-    return rooms
-
-
-def _requests(spec: PodSpec) -> dict[str, Fraction]:
-    return {name: size for name in list_requested(spec) if (size := sum_requests(spec, name))}
-
-
-def _accepts(cluster_node: Node, pod_spec: PodSpec) -> bool:
-    """Return whether selector, required affinity and tolerations of a pod allow a cluster node."""
-    spec = cluster_node.spec
-    labels = cluster_node.metadata.labels
-    selected = pod_spec.node_selector or {}
-    tolerations = pod_spec.tolerations or ()
-    terms = pod_spec.node_terms or (NodeTerm(),)
-
-    return (
-        not spec.unschedulable
-        and selected.items() <= labels.items()
-        and any(
-            all(_matches(rule, labels) for rule in term.match_expressions or ()) for term in terms
-        )
-        and all(
-            taint.effect == "PreferNoSchedule" or _tolerates(tolerations, taint)
-            for taint in spec.taints
-        )
-    )
-
-
-def _matches(rule: NodeRule, labels: Words) -> bool:
-    """Return whether labels meet a rule; one that compares numbers counts as met."""
-    value = labels.get(rule.key)
-    operator = rule.operator
-    if operator in ("In", "NotIn"):
-        return (value in (rule.values or ())) is (operator == "In")
-    return operator in ("Gt", "Lt") or (value is not None) is (operator == "Exists")
 
 
 def _pod(snapshot: TaskSnapshot, signal: Signal) -> Pod | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kubectl_sky.plan.quota import Capacities
+from kubectl_sky.observe.admission import QuotaNode, build_tree
 from kubectl_sky.plan.resources import amount_of, readable, show
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Document, Note
@@ -68,6 +68,7 @@ class Share(Struct, frozen=True):
     used: Annotated[str, Note("by the namespace")]
     used_by_all: str | None
     quota: str | None
+    free: Annotated[str | None, Note("what may still be used, also by borrowing")] = None
 
     def readable(self, amount: str | None) -> str | None:
         """Return an amount of the resource in a unit that people compare: `204.8Mi`."""
@@ -94,17 +95,6 @@ class Queue(Struct, frozen=True):
         Note("mean time between these; times a position, a guess of its waiting time"),
     ]
 
-    @property
-    def unused(self) -> Capacities | None:
-        """The unused quota of each flavor, by resource; None if it is not known."""
-        unused: dict[str, list[Fraction]] = {}
-        for share in self.resources:
-            if share.quota is None:
-                return None
-            free = amount_of(share.quota) - amount_of(share.used_by_all)
-            unused.setdefault(share.resource, []).append(max(free, Fraction(0)))
-        return unused
-
     def position(self, priority: int = 0) -> int:
         """Return the position that a new workload of a priority would have."""
         if not self.waiting:  # or they are not readable
@@ -117,31 +107,30 @@ class Queue(Struct, frozen=True):
             return ""
         return f"about {age.duration(timedelta(seconds=self.interval_seconds * position))}"
 
-    def forecast(self, *, fits: bool | None, priority: int = 0) -> str:
-        """Return when the queue would admit a new task; `fits` is into its unused quota."""
+    def describe_place(self, priority: int = 0) -> str:
+        """Return which place a new task would have, and a guess of its waiting time."""
         position = self.position(priority)
-        if self.stopped:
-            return f"admits nothing now: {self.stopped}"
-        if fits and (position == 1 or not self.strict):
-            return "would be admitted now"
+        text = f"would be {ordinal(position)} in queue"
         guess = self.guess(position)
         count = f"{self.recent_admissions} admissions of the last {int(_RECENT.seconds / 3600)}h"
-        text = f"would be {ordinal(position)} in queue"
-        if fits is False and self.cohort:
-            text += f', unless it may borrow from cohort "{self.cohort}"'
         return f"{text}; {guess} until it is admitted: a guess from {count}" if guess else text
 
     @property
     def next_task(self) -> str:
         """When a task would be admitted, by what it requests."""
-        unused = self.unused
-        if self.position() > 1 or not unused or not all(map(sum, unused.values())):
-            return self.forecast(fits=None)
-        room = ", ".join(
-            f"{readable(name, show(name, sum(sizes, Fraction(0))))} {name}"
-            for name, sizes in unused.items()
-        )
-        return self.forecast(fits=True) + ("" if self.stopped else f" if it requests up to {room}")
+        if self.stopped:
+            return f"admits nothing now: {self.stopped}"
+        flavors: dict[str, list[str]] = {}
+        full = set()
+        for share in self.resources:
+            if share.free is None or not amount_of(share.free):
+                full.add(share.flavor)
+            text = f"{share.readable(share.free)} {share.resource}"
+            flavors.setdefault(share.flavor, []).append(text)
+        rooms = [", ".join(texts) for flavor, texts in flavors.items() if flavor not in full]
+        if not rooms or (self.strict and self.position() > 1):
+            return self.describe_place()
+        return f"would be admitted now if it requests up to {' or up to '.join(rooms)}"
 
 
 class QueueList(Document, frozen=True, kw_only=True):
@@ -155,14 +144,17 @@ def queues(
     cluster: Mapping[str, KueueQueue],
     workloads: Sequence[QueuedWorkload],
     now: datetime,
+    cohorts: Sequence[KueueQueue] = (),
 ) -> list[Queue]:
-    """Combine LocalQueues, the readable ClusterQueues (by name) and Workloads."""
-    return [_queue(item, cluster, workloads, now) for item in sorted(local, key=_name)]
+    """Combine LocalQueues, the readable ClusterQueues (by name), cohorts and Workloads."""
+    tree = build_tree(cluster.values(), cohorts)
+    return [_queue(item, cluster, tree, workloads, now) for item in sorted(local, key=_name)]
 
 
 def _queue(
     item: KueueQueue,
     cluster: Mapping[str, KueueQueue],
+    tree: Mapping[str, QuotaNode],
     workloads: Sequence[QueuedWorkload],
     now: datetime,
 ) -> Queue:
@@ -195,7 +187,7 @@ def _queue(
         pending=status.pending_workloads,
         stopped=stopped,
         pending_in_cluster_queue=pending,
-        resources=tuple(_shares(_read_used(item), cluster_queue)),
+        resources=tuple(_shares(_read_used(item), cluster_queue, tree)),
         waiting=tuple(entry.in_queue for entry in waiting(in_queue)),
         cohort=spec.cohort_name or spec.cohort,
         strict=spec.queueing_strategy == "StrictFIFO",
@@ -205,12 +197,15 @@ def _queue(
 
 
 def _shares(
-    used: Mapping[tuple[str, str], str], cluster_queue: KueueQueue | None
+    used: Mapping[tuple[str, str], str],
+    cluster_queue: KueueQueue | None,
+    tree: Mapping[str, QuotaNode],
 ) -> Iterable[Share]:
     if cluster_queue is None:
         return [Share(*key, total, None, None) for key, total in used.items()]
 
     used_by_all = _read_used(cluster_queue)
+    node = tree[cluster_queue.metadata.name]
     return [
         Share(
             flavor.name,
@@ -218,6 +213,7 @@ def _shares(
             used.get((flavor.name, resource.name), "0"),
             used_by_all.get((flavor.name, resource.name), "0"),
             str(resource.nominal_quota),
+            show(resource.name, max(node.available((flavor.name, resource.name)), Fraction(0))),
         )
         for group in cluster_queue.spec.resource_groups or ()
         for flavor in group.flavors or ()

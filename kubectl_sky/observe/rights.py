@@ -117,7 +117,9 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.INGRESS, "get list create update patch delete", "serve with tls", extra=SERVE),
     *_rights(kinds.NODE, "list", "gpus, usage, submit, ports, doctor", extra=CLUSTER),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor, volumes, submit", extra=CLUSTER),
-    *_rights(kinds.PRIORITY_CLASS, "list", "submit --backend volcano", extra=CLUSTER),
+    *_rights(
+        kinds.PRIORITY_CLASS, "list", "submit --backend volcano, --dry-run=server", extra=CLUSTER
+    ),
 )
 
 
@@ -136,13 +138,15 @@ def _find_installed() -> Iterator[Right]:
     yield from _rights(kinds.POD_METRICS, "list", "top", optional=True)
     yield from _rights(kinds.LOCAL_QUEUE, "list", "queues, submit --queue", optional=True)
     yield from _rights(kinds.QUEUED_WORKLOAD, "list", "queues, status, doctor", optional=True)
-    yield from _rights(kinds.CLUSTER_QUEUE, "list", "queues", extra=CLUSTER)
+    yield from _rights(kinds.CLUSTER_QUEUE, "list", "queues, submit --queue", extra=CLUSTER)
+    yield from _rights(kinds.COHORT, "list", "queues, submit --queue", extra=CLUSTER)
     yield from _rights(kinds.QUEUE_PRIORITY, "list", "submit --queue", extra=CLUSTER)
 
     for kind in (kinds.DEVICE_CLASS, kinds.RESOURCE_CLAIM, kinds.RESOURCE_SLICE):
         yield from _rights(kind, "list", "gpus, submit, doctor: GPUs of DRA drivers", extra=CLUSTER)
-    for kind in (kinds.RESOURCE_FLAVOR, kinds.TOPOLOGY):
-        yield from _rights(kind, "list", "submit --queue of a task with a topology", extra=CLUSTER)
+    yield from _rights(kinds.RESOURCE_FLAVOR, "list", "submit --queue", extra=CLUSTER)
+    of_topology = "submit --queue of a task with a topology"
+    yield from _rights(kinds.TOPOLOGY, "list", of_topology, extra=CLUSTER)
     for kind in registry.QUEUE_KINDS:
         yield from _rights(kind, "list", "submit --queue", extra=CLUSTER)
 

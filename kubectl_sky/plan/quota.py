@@ -1,6 +1,6 @@
 """Check a submit against the ResourceQuotas, LimitRanges and Kueue quotas of its namespace."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -9,7 +9,6 @@ from kubectl_sky.errors import Refused
 from kubectl_sky.plan.resources import Amounts, PodResources, amounts, cpus, show
 from kubectl_sky.words.core_objects import LimitRange, LimitRangeItem, QuotaScope, ResourceQuota
 from kubectl_sky.words.pod_objects import Affinity, PodSpec, PodTerm
-from kubectl_sky.words.scheduled_objects import KueueQueue
 
 _HINT = (
     "run `kubectl sky users show -n {}` to see what is used; stop a task, request less, or ask a"
@@ -234,73 +233,3 @@ def _outside(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterat
             yield f"{name} requires a request and a limit"
         elif limit > request * ratio:
             yield f"{name} limit is more than {show('', ratio)} times the request"
-
-
-Capacities = Mapping[str, Sequence[Fraction]]  # of each flavor, by resource
-
-
-def queue_exceeded(
-    pods: Iterable[Pods], cluster_queue: KueueQueue, limit_ranges: Sequence[LimitRange]
-) -> Iterator[str]:
-    """Yield a message for each resource of which a task requests more than it can ever have.
-
-    All its pods run at the same time. Each template gets one flavor of the resource.
-    """
-    requested = _sum_requests(pods, limit_ranges)
-    for resource, request, capacity in _find_beyond(requested, _capacities(cluster_queue)):
-        numbers = show(resource, request), show(resource, capacity)
-        yield "{}: requested {}, at most {}".format(resource, *numbers)
-
-
-def fits_unused(
-    pods: Iterable[Pods], unused: Capacities, limit_ranges: Sequence[LimitRange]
-) -> bool | None:
-    """Return whether a queue has unused quota for a task; None if it lacks one for a resource."""
-    requested = _sum_requests(pods, limit_ranges)
-    if not {name for sizes in requested for name in sizes} <= unused.keys():
-        return None
-    return not any(_find_beyond(requested, unused))
-
-
-def _sum_requests(pods: Iterable[Pods], limit_ranges: Sequence[LimitRange]) -> list[Amounts]:
-    """Return what the pods of each template request together."""
-    requests = [(PodResources(item.spec, limit_ranges), item.count) for item in pods]
-    return [
-        {name: size * count for name, size in pod.total("requests").items()}
-        for pod, count in requests
-    ]
-
-
-def _find_beyond(
-    requested: Sequence[Amounts], capacities: Capacities
-) -> Iterator[tuple[str, Fraction, Fraction]]:
-    """Yield each resource of which more is requested than there is, and both amounts."""
-    for resource, sizes in capacities.items():
-        total = sum((amount.get(resource, Fraction(0)) for amount in requested), Fraction(0))
-        largest = max((amount.get(resource, Fraction(0)) for amount in requested), default=total)
-        for request, capacity in ((largest, max(sizes)), (total, sum(sizes, Fraction(0)))):
-            if request > capacity:
-                yield resource, request, capacity
-                break
-
-
-def _capacities(cluster_queue: KueueQueue) -> dict[str, list[Fraction]]:
-    """Return the capacity of each flavor by resource, without resources of unknown capacity."""
-    spec = cluster_queue.spec
-    borrows = bool(spec.cohort_name or spec.cohort)
-    capacities: dict[str, list[Fraction]] = {}
-    unknown = set()
-    for resource in (
-        resource
-        for group in spec.resource_groups or ()
-        for flavor in group.flavors or ()
-        for resource in flavor.resources or ()
-    ):
-        sizes = {"quota": resource.nominal_quota, "limit": resource.borrowing_limit}
-        quota = amounts(sizes)
-        if "quota" not in quota or (borrows and "limit" not in quota):
-            unknown.add(resource.name)  # a cohort without a limit may lend any amount
-        else:
-            borrowed = quota["limit"] if borrows else Fraction(0)
-            capacities.setdefault(resource.name, []).append(quota["quota"] + borrowed)
-    return {name: sizes for name, sizes in capacities.items() if name not in unknown}

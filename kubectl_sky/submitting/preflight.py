@@ -19,7 +19,7 @@ from kubectl_sky.plan import fair_share, quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.quota import Demand, Pods, PodStep
 from kubectl_sky.render.manifests import Manifest, Manifests
-from kubectl_sky.submitting import gang, queues
+from kubectl_sky.submitting import forecasts, gang
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.stop import AUXILIARY
@@ -153,7 +153,7 @@ def _check_quotas(
         quotas = listed.result()
 
     workloads = [manifest.object for manifest in manifests.workload]
-    queues.check(session, namespace, workloads, limit_ranges or ())
+    forecasts.check(session, namespace, workloads, limit_ranges or ())
     if not quotas and not limit_ranges:
         return  # none, or the user may not list them
 

@@ -23,7 +23,7 @@ from kubectl_sky.plan import storage
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redact
 from kubectl_sky.spec.volumes import Storage
-from kubectl_sky.submitting import contexts, gather, preflight, queues, taskfile, upload
+from kubectl_sky.submitting import contexts, forecasts, gather, preflight, taskfile, upload
 from kubectl_sky.submitting.apply import apply
 from kubectl_sky.submitting.decisions import log_decisions
 from kubectl_sky.submitting.preflight import Existing, Guard
@@ -241,7 +241,7 @@ def preview(files: Sequence[Prepared], ui: UI) -> None:
             workloads = [manifest.object for manifest in file.existing.manifests.workload]
             if not file.existing.complete:
                 namespace = file.decision.namespace or file.session.namespace
-                ui.notes(queues.forecasts(file.session, namespace, workloads))
+                ui.notes(forecasts.describe(file.session, namespace, workloads))
     ui.preview(manifests.merge([file.shown for file in files]))
 
 

@@ -277,6 +277,8 @@ class PriorityClass(Object, frozen=True, kw_only=True):
 
     api_version: str = "scheduling.k8s.io/v1"
     kind: str = "PriorityClass"
+    global_default: bool = False
+    preemption_policy: str = ""
     value: int = 0
 
 

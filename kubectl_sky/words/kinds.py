@@ -87,6 +87,7 @@ JOB_SET = ReadKind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", shape=tas
 CLUSTER_QUEUE = ReadKind(
     *_KUEUE, "ClusterQueue", "clusterqueues", namespaced=False, shape=scheduled.KueueQueue
 )
+COHORT = ReadKind(*_KUEUE, "Cohort", "cohorts", namespaced=False, shape=scheduled.KueueQueue)
 LOCAL_QUEUE = ReadKind(*_KUEUE, "LocalQueue", "localqueues", shape=scheduled.KueueQueue)
 QUEUED_WORKLOAD = ReadKind(*_KUEUE, "Workload", "workloads", shape=scheduled.QueuedWorkload)
 QUEUE_PRIORITY = ReadKind(

@@ -176,8 +176,12 @@ class PodSpec(TemplateSpec, frozen=True, kw_only=True):
 
     active_deadline_seconds: int | None = None
     containers: tuple[PodContainer, ...] = ()
+    host_network: bool = False
     init_containers: tuple[InitContainer, ...] = ()
     node_name: str = ""
+    overhead: Quantities | None = None
+    preemption_policy: str = ""
+    priority: int = 0
     priority_class_name: str = ""
     resource_claims: tuple[ClaimReference, ...] | None = None
     resources: Resources | None = None
@@ -251,6 +255,7 @@ class PodStatus(Fields, frozen=True, kw_only=True):
     host_ip: str = field(default="", name="hostIP")
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     message: str = ""
+    nominated_node_name: str = ""  # where the scheduler has preempted pods for it
     phase: str = ""
     pod_ip: str = field(default="", name="podIP")
     reason: str = ""

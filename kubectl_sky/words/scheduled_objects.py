@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from kubectl_sky.words.objects import Amount, Condition, Conditions, Fields, LooseCondition, Object
+from kubectl_sky.words.core_objects import Taint
+from kubectl_sky.words.objects import (
+    Amount,
+    Condition,
+    Conditions,
+    Fields,
+    LooseCondition,
+    Object,
+    Texts,
+)
+from kubectl_sky.words.pod_objects import Toleration
 
 
 class FlavorResource(Fields, frozen=True, kw_only=True):
@@ -10,6 +20,7 @@ class FlavorResource(Fields, frozen=True, kw_only=True):
 
     name: str
     borrowing_limit: Amount = ""
+    lending_limit: Amount = ""
     nominal_quota: Amount = ""
     total: Amount = "0"
 
@@ -26,15 +37,68 @@ class ResourceGroup(Fields, frozen=True, kw_only=True):
 
     flavors: tuple[QueueFlavor, ...] | None = None
 
+    @property
+    def resources(self) -> set[str]:
+        """The resources that each of its flavors has."""
+        flavors = self.flavors or ()
+        return {resource.name for flavor in flavors for resource in flavor.resources or ()}
+
+
+class CheckReference(Fields, frozen=True, kw_only=True):
+    """An AdmissionCheck of a queue."""
+
+    name: str = ""
+
+
+class Checks(Fields, frozen=True, kw_only=True):
+    """The AdmissionChecks of a queue."""
+
+    admission_checks: tuple[CheckReference, ...] | None = None
+
+
+class Fungibility(Fields, frozen=True, kw_only=True):
+    """Whether another flavor is tried before one borrows."""
+
+    when_can_borrow: str = ""
+
+
+class QueuePreemption(Fields, frozen=True, kw_only=True):
+    """Which workloads of a queue, or of its cohort, may be preempted."""
+
+    reclaim_within_cohort: str = ""
+    within_cluster_queue: str = ""
+
+
+class LabelRule(Fields, frozen=True, kw_only=True):
+    """A requirement of a label selector."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(Fields, frozen=True, kw_only=True):
+    """A label selector; an empty one selects everything."""
+
+    match_expressions: tuple[LabelRule, ...] | None = None
+    match_labels: Texts | None = None
+
 
 class QueueSpec(Fields, frozen=True, kw_only=True):
     """What a queue of Kueue may use."""
 
+    admission_checks: tuple[str, ...] | None = None  # of v1beta1
+    admission_checks_strategy: Checks | None = None
     cluster_queue: str = ""
     cohort: str = ""  # of v1beta1
     cohort_name: str = ""
+    flavor_fungibility: Fungibility | None = None
+    namespace_selector: LabelSelector | None = None  # none selects nothing
+    parent_name: str = ""  # of a cohort
+    preemption: QueuePreemption | None = None
     queueing_strategy: str = ""
     resource_groups: tuple[ResourceGroup, ...] | None = None
+    stop_policy: str = ""
 
 
 class QueueStatus(Fields, frozen=True, kw_only=True):
@@ -47,15 +111,18 @@ class QueueStatus(Fields, frozen=True, kw_only=True):
 
 
 class KueueQueue(Object, frozen=True, kw_only=True):
-    """A LocalQueue or ClusterQueue."""
+    """A LocalQueue, ClusterQueue or Cohort."""
 
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
 
 
 class FlavorSpec(Fields, frozen=True, kw_only=True):
-    """The topology of a ResourceFlavor."""
+    """The cluster nodes of a ResourceFlavor, and their topology."""
 
+    node_labels: Texts | None = None
+    node_taints: tuple[Taint, ...] | None = None
+    tolerations: tuple[Toleration, ...] | None = None
     topology_name: str = ""
 
 

@@ -1,21 +1,17 @@
 """GPUs of a DRA driver: hand-made DeviceClass and ResourceSlices of cluster nodes that kwok has."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster import golang, programs
-from tests.cluster.shell import Unavailable, absent
+from tests.cluster import kwok
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command
 from tests.e2e.support import wait_for_controller
 
-_STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
 DRIVER = "gpu.example.com"
 PRODUCTS = {"dra-h100": ("NVIDIA H100 80GB HBM3", 4), "dra-a100": ("NVIDIA A100-SXM4-40GB", 2)}
 TASK = "name: train\nresources: {{accelerators: '{}', cpus: 1, memory: 1}}\nrun: sleep 300\n"
@@ -30,44 +26,22 @@ def cluster(real_cluster: Cluster) -> Cluster:
 @pytest.fixture
 def devices(cluster: Cluster, kubectl: Command, tmp_path: Path) -> Iterator[None]:
     """Two cluster nodes with devices, and the DeviceClass that gives them nvidia.com/gpu."""
-    try:
-        program = programs.path("kwok")
-        sources = golang.sources(programs.MODULES / "kwok", "sigs.k8s.io/kwok")
-    except Unavailable as error:
-        absent(f"no kwok: {error}")
-
-    folder = sources / "kustomize" / "stage"
-    texts = [(folder / f"{name}.yaml").read_text() for name in _STAGES]
-    stages = tmp_path / "stages.yaml"
-    stages.write_text("---\n".join(texts))
-    config = shutil.copy(cluster.kubeconfig, tmp_path / "kwok-kubeconfig")
-    flags = ["--node-lease-duration-seconds=0", "--manage-nodes-with-label-selector=type=kwok"]
-    kwok = subprocess.Popen(
-        [str(program), f"--kubeconfig={config}", f"--config={stages}", *flags],
-        env={"HOME": str(tmp_path)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-    try:
+    with kwok.running(cluster, tmp_path):
         items = [device_class("nvidia.com/gpu")]
         for name, (product, count) in PRODUCTS.items():
             items += [node(name), resource_slice(name, product, count)]
         text = "\n---\n".join(map(json.dumps, items))
-        done = kubectl("create", "-f", "-", stdin=text)
-        assert done.returncode == 0, done.stderr
-        ready = ("wait", "node", "-l", "type=kwok", "--for=condition=Ready", "--timeout=60s")
-        assert kubectl(*ready).returncode == 0
-        yield
-        assert kwok.poll() is None, "kwok ended by itself"
-    finally:
-        kubectl("delete", "jobs,pods", "--all", "--wait=false")
-        kubectl("delete", "deviceclass", DRIVER)
-        kubectl("delete", "resourceslice", *PRODUCTS)
-        kubectl("delete", "node", *PRODUCTS)
-        kwok.terminate()
-        kwok.wait(60)
+        try:
+            done = kubectl("create", "-f", "-", stdin=text)
+            assert done.returncode == 0, done.stderr
+            ready = ("wait", "node", "-l", "type=kwok", "--for=condition=Ready", "--timeout=60s")
+            assert kubectl(*ready).returncode == 0
+            yield
+        finally:
+            kubectl("delete", "jobs,pods", "--all", "--wait=false")
+            kubectl("delete", "deviceclass", DRIVER)
+            kubectl("delete", "resourceslice", *PRODUCTS)
+            kubectl("delete", "node", *PRODUCTS)
 
 
 def device_class(resource: str | None) -> dict[str, Any]:
@@ -86,7 +60,7 @@ def node(name: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"type": "kwok", "kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {**kwok.LABELS, "kubernetes.io/hostname": name}},
         "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
         "status": {"capacity": size, "allocatable": size},
     }

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_sky.observe import status
-from kubectl_sky.observe.capacity import find_room
 from kubectl_sky.observe.findings import Rule, Stage, diagnose
+from kubectl_sky.observe.room import find_room
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.observe.signals import ALL_PODS, SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import StageResult, judge

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def attempt(begin: float, end: float | None, lines: Iterable[tuple[float, str]])
     return Attempt(at(begin), at(begin + 5), at(begin + 25), finished, steps=read(lines))
 
 
-def uses(attempts: list[Attempt], end: float) -> dict[Use, float]:
+def uses(attempts: list[Attempt], end: float) -> dict[Use, Any]:
     result = account(SUBMITTED, attempts, at(end))
     assert sum(result.values()) == pytest.approx(end), "no second is lost or doubled"
     return {use: pytest.approx(seconds, abs=0.02 * end) for use, seconds in result.items()}

@@ -117,10 +117,17 @@ def test_queue_status_has_counts_and_shares() -> None:
     )
 
     assert (found.namespace, found.cluster_queue) == ("team-a", "all")
-    assert found.resources == (queues.Share("plain", "cpu", "300m", "3", "4"),)
+    assert found.resources == (queues.Share("plain", "cpu", "300m", "3", "4", "1"),)
     assert [one.position for one in found.waiting] == [1, 2]
     assert as_json(found)["resources"] == [
-        {"flavor": "plain", "resource": "cpu", "used": "300m", "used_by_all": "3", "quota": "4"}
+        {
+            "flavor": "plain",
+            "resource": "cpu",
+            "used": "300m",
+            "used_by_all": "3",
+            "quota": "4",
+            "free": "1",
+        }
     ]
 
 
@@ -239,11 +246,11 @@ def test_queue_guess_is_mean_time_between_readable_admissions_times_position() -
     queue = make_queue(workloads=[*ADMITTED, make_workload("a"), make_workload("b", "11")])
     assert (queue.recent_admissions, queue.interval_seconds) == (4, 5400)
     assert [queue.guess(item.position) for item in queue.waiting] == ["about 90m", "about 3h"]
-    assert queue.forecast(fits=False) == (
+    assert queue.describe_place() == (
         "would be third in queue; about 4h30m until it is admitted:"
         " a guess from 4 admissions of the last 6h"
     )
-    assert queue.forecast(fits=False, priority=9).startswith("would be first in queue; about 90m")
+    assert queue.describe_place(9).startswith("would be first in queue; about 90m")
 
 
 def test_queue_guess_without_enough_recent_admissions_is_absent() -> None:
@@ -251,29 +258,25 @@ def test_queue_guess_without_enough_recent_admissions_is_absent() -> None:
     old["status"]["conditions"][0]["lastTransitionTime"] = "2025-12-31T23:00:00Z"
     queue = make_queue(workloads=[old, *ADMITTED[:2]])
     assert (queue.recent_admissions, queue.guess(1)) == (2, "")
-    assert queue.forecast(fits=False) == "would be third in queue"
+    assert queue.describe_place() == "would be third in queue"
 
 
 @pytest.mark.parametrize(
-    ("strategy", "forecast"),
-    [("BestEffortFIFO", "would be admitted now"), ("StrictFIFO", "would be second in queue")],
+    ("strategy", "next_task"),
+    [
+        ("BestEffortFIFO", "would be admitted now if it requests up to 1 cpu"),
+        ("StrictFIFO", "would be second in queue"),
+    ],
 )
-def test_queue_forecast_that_fits_is_held_up_only_by_strict_order(
-    strategy: str, forecast: str
+def test_queue_next_task_that_fits_is_held_up_only_by_strict_order(
+    strategy: str, next_task: str
 ) -> None:
     queue = make_queue(workloads=[make_workload("a")], queueingStrategy=strategy)
-    assert queue.forecast(fits=True) == forecast
-
-
-def test_queue_forecast_of_cohort_says_that_it_may_borrow() -> None:
-    queue = make_queue(cohortName="team", workloads=[make_workload("a")])
-    assert queue.forecast(fits=False) == (
-        'would be second in queue, unless it may borrow from cohort "team"'
-    )
+    assert queue.next_task == next_task
 
 
 def test_queue_forecast_without_right_to_read_workloads_counts_pending_ones() -> None:
-    assert make_queue().forecast(fits=None) == "would be third in queue"
+    assert make_queue().describe_place() == "would be third in queue"
 
 
 def test_queue_forecast_of_stopped_queue_says_why() -> None:

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.quota import Demand, Pods, PodStep, check, queue_exceeded
+from kubectl_sky.plan.quota import Demand, Pods, PodStep, check
 from kubectl_sky.plan.resources import PodResources, show
 from kubectl_sky.words.core_objects import LimitRange, ResourceQuota
-from kubectl_sky.words.scheduled_objects import KueueQueue
 from tests.reading import read_as, read_list, read_spec
 
 Json = dict[str, Any]
@@ -326,44 +325,3 @@ def test_amounts_have_unit_of_resource(resource: str, amount: Fraction, text: st
 
 def make_pods(cpu: str, count: int = 1) -> Pods:
     return Pods(read_spec({"containers": [{"resources": {"requests": {"cpu": cpu}}}]}), count)
-
-
-def make_queue(*quotas: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    flavors = [
-        {"name": f"flavor-{index}", "resources": [{"name": "cpu"} | quota]}
-        for index, quota in enumerate(quotas)
-    ]
-    return {"spec": {"resourceGroups": [{"flavors": flavors}]} | spec}
-
-
-TWO = {"nominalQuota": 2}
-LIMITED = TWO | {"borrowingLimit": "500m"}
-TOO_MUCH = ["cpu: requested 3, at most 2"]
-
-
-@pytest.mark.parametrize(
-    ("pods", "queue", "messages"),
-    [
-        ([make_pods("3")], make_queue(TWO), TOO_MUCH),
-        ([make_pods("1", 3)], make_queue(TWO), TOO_MUCH),
-        ([make_pods("1"), make_pods("2")], make_queue(TWO), TOO_MUCH),
-        ([make_pods("2")], make_queue(TWO), []),
-        ([make_pods("3")], make_queue(TWO, TWO), TOO_MUCH),  # one flavor for all pods of a template
-        ([make_pods("1"), make_pods("2")], make_queue(TWO, TWO), []),
-        ([make_pods("3")], make_queue(TWO, cohort="all"), []),
-        ([make_pods("3")], make_queue(TWO, {}), []),
-        ([make_pods("3")], make_queue(LIMITED), TOO_MUCH),
-        (
-            [make_pods("3")],
-            make_queue(LIMITED, cohortName="all"),
-            ["cpu: requested 3, at most 2500m"],
-        ),
-        ([make_pods("2500m")], make_queue(LIMITED, cohortName="all"), []),
-        ([make_pods("3")], {}, []),
-        ([], make_queue(TWO), []),
-    ],
-)
-def test_exceeded_names_what_queue_can_never_admit(
-    pods: list[Pods], queue: dict[str, Any], messages: list[str]
-) -> None:
-    assert list(queue_exceeded(pods, read_as(KueueQueue, queue), ())) == messages

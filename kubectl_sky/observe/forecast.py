@@ -1,0 +1,333 @@
+"""Tell what would happen to a task: when its queue admits it, and which cluster nodes it gets.
+
+`now` and `never` are said only of what is known for sure; what was not read, or is not computed
+here, is named.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubectl_sky.observe.admission import (
+    Admission,
+    Outlook,
+    QueueState,
+    admit_all,
+    find_obstacle,
+    list_checks,
+    merge,
+)
+from kubectl_sky.observe.capacity import describe_free, join_hosts
+from kubectl_sky.observe.queues import Queue
+from kubectl_sky.observe.room import (
+    Room,
+    find_room,
+    find_unchecked,
+    find_victims,
+    list_permanent,
+    list_requests,
+    number_that_fits,
+    without_faults,
+)
+from kubectl_sky.plan.devices import devices_of
+from kubectl_sky.plan.quota import Pods
+from kubectl_sky.words.core_objects import LimitRange, Node, PriorityClass
+from kubectl_sky.words.documents import Note, Part
+from kubectl_sky.words.pod_objects import NO_POD, Pod, PodContainer, PodSpec, Resources
+from kubectl_sky.words.scheduled_objects import KueueQueue
+
+_MAX_VICTIMS = 3  # that are named
+
+
+class Forecast(Part, frozen=True):
+    """What would happen to a task that is submitted now."""
+
+    outlook: Annotated[str, Note("`now`, `later` or `never`, as far as is known")]
+    text: Annotated[str, Note("where it runs, or what it waits for")]
+    hosts: Annotated[tuple[str, ...], Note("cluster nodes that would take it")] = ()
+    flavors: Annotated[tuple[str, ...], Note("of its queue")] = ()
+    preempts: Annotated[tuple[str, ...], Note("pods that would go: NAMESPACE/NAME")] = ()
+    unchecked: Annotated[tuple[str, ...], Note("what may change the answer")] = ()
+
+    def __str__(self) -> str:
+        if not self.unchecked or self.outlook != Outlook.NOW:
+            return self.text
+        return f"fits what could be read: {self.text}; not checked: {', '.join(self.unchecked)}"
+
+
+class ClusterState(Struct, frozen=True):
+    """What could be read of a cluster; None if it may not be read."""
+
+    nodes: Sequence[Node] | None
+    running: Sequence[Pod] | None
+    priorities: Sequence[PriorityClass] | None = ()
+
+
+class LocalQueue(Struct, frozen=True):
+    """What could be read of a queue; None if it may not be read."""
+
+    item: KueueQueue
+    queue: Queue
+    cluster_queue: QueueState | None
+    namespace_labels: Mapping[str, str] | None
+
+
+class Demand(Struct, frozen=True):
+    """A task: the pods of each of its workloads, all of which run at the same time.
+
+    Those of an array are `independent`: each starts where it fits. `topology` is a label of cluster
+    nodes whose value all of them share.
+    """
+
+    workloads: Sequence[Sequence[Pods]]
+    independent: bool = False
+    topology: str = ""
+    queue: str = ""
+    queue_priority: int | None = None  # its priority in the queue, if it is not that of its pods
+
+
+def forecast(
+    demand: Demand,
+    cluster: ClusterState,
+    queue: LocalQueue | None = None,
+    limit_ranges: Sequence[LimitRange] = (),
+) -> Forecast:
+    """Return what would happen to a task."""
+    pods = [item for workload in demand.workloads for item in workload]
+    unchecked: list[str] = []
+    flavors: list[str] = []
+    if demand.queue and not queue:
+        unchecked.append(f"queue {demand.queue}: you may not read it, or it does not exist")
+    if queue:
+        priority = demand.queue_priority
+        if priority is None:
+            priority = find_priority(pods[0].spec, cluster.priorities or ())
+        admission = _admit(demand, queue, priority, limit_ranges)
+        if admission.outlook is Outlook.NEVER:
+            return Forecast(Outlook.NEVER, f"never: queue {demand.queue}: {admission.reason}")
+        if admission.outlook is Outlook.LATER:
+            text = f"waits in queue {demand.queue}: {admission.reason}"
+            place = "" if queue.queue.stopped else f"; {queue.queue.describe_place(priority)}"
+            return Forecast(Outlook.LATER, text + place)
+        unchecked += _find_unchecked_of_queue(queue)
+        flavors = list(dict.fromkeys(name for names in admission.flavors for name in names))
+        if queue.cluster_queue and admission.flavors:
+            pods = _with_flavors(pods, admission.flavors, queue.cluster_queue)
+
+    found = _place(merge(pods), demand, cluster)
+    return replace(
+        found,
+        text=f"{_describe_queue(queue, flavors)}{found.text}",
+        flavors=tuple(flavors),
+        unchecked=tuple(dict.fromkeys([*unchecked, *found.unchecked])),
+    )
+
+
+def _describe_queue(queue: LocalQueue | None, flavors: Sequence[str]) -> str:
+    if not queue or not queue.cluster_queue:
+        return ""
+    of = f" with flavor {' and '.join(flavors)}" if flavors else ""
+    return f"queue {queue.item.metadata.name} admits it now{of}; "
+
+
+def _admit(
+    demand: Demand, queue: LocalQueue, priority: int, limit_ranges: Sequence[LimitRange]
+) -> Admission:
+    """Return whether a queue admits all workloads of a task, with the flavors of all its pods."""
+    state = queue.cluster_queue
+    if state is None:
+        return Admission(Outlook.NOW)
+    outlook, reason = find_obstacle(queue.item, state.item, queue.namespace_labels)
+    if outlook is not Outlook.NOW:
+        return Admission(outlook, reason=reason)
+
+    admission = admit_all(demand.workloads, state, limit_ranges)
+    if admission.outlook is Outlook.LATER:
+        return replace(admission, reason=f"it needs {admission.reason}")
+    before = [it for it in queue.queue.waiting if it.priority >= priority]
+    if admission.outlook is Outlook.NOW and before and queue.queue.strict:
+        return Admission(Outlook.LATER, reason="it admits in strict order")
+    return admission
+
+
+def _find_unchecked_of_queue(queue: LocalQueue) -> Iterator[str]:
+    state = queue.cluster_queue
+    if state is None:
+        yield "the quota of the queue: you may not read it"
+        return
+    if queue.namespace_labels is None:
+        yield "whether the queue is for this namespace"
+    pending = state.item.status.pending_workloads
+    if queue.queue.strict and pending > len(queue.queue.waiting):
+        yield "what waits in the queue"
+    for name in list_checks(state.item):
+        yield f"AdmissionCheck {name}"
+    if state.flavors is None:
+        yield "the flavors: you may not read them"
+    if not state.knows_cohort:
+        yield "the cohort: you may not read it"
+    if any(item.spec.topology_name for item in (state.flavors or {}).values()):
+        yield "Kueue's topology"
+
+
+def _with_flavors(
+    pods: Sequence[Pods], flavors: Sequence[Sequence[str]], state: QueueState
+) -> list[Pods]:
+    """Return the pods as Kueue changes them: for the cluster nodes of their flavors."""
+    result = []
+    for item, names in zip(pods, flavors, strict=True):
+        spec = item.spec
+        for flavor in (state.flavors[name].spec for name in names if state.flavors):
+            spec = replace(
+                spec,
+                node_selector={**(spec.node_selector or {}), **(flavor.node_labels or {})},
+                tolerations=(*(spec.tolerations or ()), *(flavor.tolerations or ())),
+            )
+        result.append(Pods(spec, item.count))
+    return result
+
+
+def _place(groups: Sequence[Pods], demand: Demand, cluster: ClusterState) -> Forecast:
+    """Return where pods run that no queue holds back."""
+    if not cluster.nodes:
+        unchecked = ("the cluster nodes: none can be listed",)
+        return Forecast(Outlook.NOW, "starts where there is room", unchecked=unchecked)
+
+    placer = _Placer(cluster.nodes, cluster.running or (), cluster.priorities or ())
+    if cluster.running is None:
+        placer.unchecked.append("what runs in other namespaces")
+    if len(groups) > 1:
+        placer.unchecked.append("how different pods share cluster nodes")
+    for item in groups:
+        if found := placer.place(item, demand):
+            return found
+
+    total = sum(item.count for item in groups)
+    hosts = tuple(dict.fromkeys(placer.hosts))
+    started = len(placer.hosts)
+    text = "starts now" if started == total else f"{started} of {total} start now"
+    text = f"{text} on {join_hosts(hosts)}"
+    victims = tuple(f"{it.metadata.namespace}/{it.metadata.name}" for it in placer.victims)
+    if victims:
+        more = f" and {len(victims) - _MAX_VICTIMS} more" if len(victims) > _MAX_VICTIMS else ""
+        text = f"{text}, and preempts {', '.join(victims[:_MAX_VICTIMS])}{more}"
+    left = tuple(dict.fromkeys(placer.unchecked))
+    return Forecast(Outlook.NOW, text, hosts, preempts=victims, unchecked=left)
+
+
+class _Placer:
+    """Place pods one after the other, as the scheduler does."""
+
+    def __init__(
+        self, nodes: Sequence[Node], running: Iterable[Pod], priorities: Sequence[PriorityClass]
+    ) -> None:
+        self.hosts: list[str] = []
+        self.victims: list[Pod] = []
+        self.unchecked: list[str] = []
+        self._nodes = nodes
+        self._running = list(running)
+        self._priorities = priorities
+
+    def place(self, item: Pods, demand: Demand) -> Forecast | None:
+        """Place pods of one kind; return what they wait for if there is no room for them."""
+        self.unchecked += find_unchecked(item.spec)
+        spec = self._without_devices(item.spec)
+        rooms = _choose_domain(find_room(spec, self._nodes, self._running), demand.topology)
+        fits = sum(room.count for room in rooms)
+        taken = [room.host for room in rooms for _ in range(room.count)][: item.count]
+        for host in taken:
+            self._start(spec, host)
+        if len(taken) == item.count or (taken and demand.independent):
+            return None
+
+        missing = 1 if demand.independent else item.count - len(taken)
+        if not demand.topology and self._preempt(spec, missing):
+            return None
+        return self._explain(spec, item.count, fits, rooms, demand)
+
+    def _start(self, spec: PodSpec, host: str) -> None:
+        self.hosts.append(host)
+        priority = find_priority(spec, self._priorities)
+        self._running.append(replace(NO_POD, spec=replace(spec, node_name=host, priority=priority)))
+
+    def _preempt(self, spec: PodSpec, count: int) -> bool:
+        """Make room by preemption; return whether that is possible."""
+        if not _may_preempt(spec, self._priorities):
+            return False
+        priority = find_priority(spec, self._priorities)
+        for _ in range(count):
+            found = find_victims(spec, priority, self._nodes, self._running)
+            if found is None:
+                return False
+            host, victims = found
+            self.victims += victims
+            self._running = [pod for pod in self._running if pod not in victims]
+            self._start(spec, host)
+        return True
+
+    def _without_devices(self, spec: PodSpec) -> PodSpec:
+        """Return the spec without resources that only DRA drivers have: they are not counted."""
+        of_drivers = {it.resource for node in self._nodes for it in devices_of(node)}
+        names = of_drivers & list_requests(spec).keys()
+        if not names:
+            return spec
+        self.unchecked.append("free devices of DRA drivers")
+        return replace(
+            spec, containers=tuple(_without_resources(it, names) for it in spec.containers)
+        )
+
+    def _explain(
+        self, spec: PodSpec, count: int, fits: int, rooms: Sequence[Room], demand: Demand
+    ) -> Forecast:
+        needed = 1 if demand.independent else count
+        permanent = list_permanent(self._running)
+        possible = number_that_fits(spec, map(without_faults, self._nodes), permanent)
+        if possible < needed:
+            text = f"never: the cluster nodes of today have room for {possible} of {needed} nodes"
+            return Forecast(Outlook.NEVER, f"{text}{describe_free(spec, rooms)}")
+        text = f"waits: {fits or 'none'} of {needed} nodes fit now"
+        return Forecast(Outlook.LATER, f"{text}{describe_free(spec, rooms)}")
+
+
+def _choose_domain(rooms: Sequence[Room], topology: str) -> Sequence[Room]:
+    """Return the rooms in the domain of a topology that holds most; all without one."""
+    if not topology:
+        return rooms
+    domains = defaultdict[str, list[Room]](list)
+    for room in rooms:
+        if topology in room.labels:
+            domains[room.labels[topology]].append(room)
+    return max(domains.values(), key=lambda items: sum(it.count for it in items), default=[])
+
+
+def find_priority(spec: PodSpec, priorities: Iterable[PriorityClass]) -> int:
+    """Return the priority that the API server gives a pod; 0 if that is not readable."""
+    if spec.priority:
+        return spec.priority
+    name = spec.priority_class_name
+    for item in priorities:
+        if item.metadata.name == name or (item.global_default and not name):
+            return item.value
+    return 0
+
+
+def _may_preempt(spec: PodSpec, priorities: Iterable[PriorityClass]) -> bool:
+    name = spec.priority_class_name
+    policies = [
+        item.preemption_policy
+        for item in priorities
+        if item.metadata.name == name or (item.global_default and not name)
+    ]
+    return "Never" not in (spec.preemption_policy, *policies)
+
+
+def _without_resources(container: PodContainer, names: Collection[str]) -> PodContainer:
+    resources = container.resources
+    if not resources:
+        return container
+    requests = {key: size for key, size in (resources.requests or {}).items() if key not in names}
+    limits = {key: size for key, size in (resources.limits or {}).items() if key not in names}
+    return replace(container, resources=Resources(requests=requests, limits=limits))

@@ -1,0 +1,183 @@
+"""Find room for pods: which cluster nodes accept them, what is free there, whom they preempt."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubectl_sky.plan.resources import PodResources, allocatable, amounts
+from kubectl_sky.words.core_objects import Node, Taint
+from kubectl_sky.words.pod_objects import NodeRule, NodeTerm, Pod, PodSpec, Toleration
+
+PODS = "pods"
+_ONE = Fraction(1)
+_PERMANENT = ("DaemonSet", "Node")  # owners of pods that no task waits for
+
+
+class Room(Struct, frozen=True):
+    """A cluster node that accepts a pod: what is free there, and how many such pods that holds."""
+
+    host: str
+    labels: Mapping[str, str]
+    free: Mapping[str, Fraction]
+    count: int
+
+
+def list_requests(spec: PodSpec) -> dict[str, Fraction]:
+    """Return what the scheduler counts of a pod, without amounts of 0."""
+    total = PodResources(spec).total("requests")
+    overhead = amounts(spec.overhead)
+    sizes = {
+        name: total.get(name, Fraction(0)) + overhead.get(name, Fraction(0))
+        for name in total.keys() | overhead.keys()
+    }
+    return {name: sizes[name] for name in sorted(sizes) if sizes[name]}
+
+
+def find_room(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> list[Room]:
+    """Return the cluster nodes that accept a pod, with what the running pods leave free."""
+    sizes = {**list_requests(spec), PODS: _ONE}
+    used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
+
+    for other in running:
+        host = other.spec.node_name or other.status.nominated_node_name
+        used[host, PODS] += 1
+        for name, size in list_requests(other.spec).items():
+            used[host, name] += size
+
+    rooms = []
+    for item in filter(lambda item: accepts(item, spec), cluster_nodes):
+        host = item.metadata.name
+        labels = item.metadata.labels
+        free = {name: allocatable(item, name) - used[host, name] for name in sizes}
+        count = max(0, min(int(free[name] / size) for name, size in sizes.items()))
+        rooms.append(Room(host, labels, free, count))
+    return rooms
+
+
+def number_that_fits(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> int:
+    """Return how many pods like this can start now, beside the running pods of all namespaces.
+
+    Pods that have to run beside each other, as with a ReadWriteOnce volume, share a cluster node.
+    """
+    counts = [0, *(room.count for room in find_room(spec, cluster_nodes, running))]
+    affinity = spec.affinity and spec.affinity.pod_affinity
+    return (max if affinity and affinity.required else sum)(counts)
+
+
+def list_permanent(running: Iterable[Pod]) -> list[Pod]:
+    """Return the pods that stay: those of DaemonSets, and of cluster nodes themselves."""
+    return [
+        pod
+        for pod in running
+        if any(owner.kind in _PERMANENT for owner in pod.metadata.owner_references)
+    ]
+
+
+def without_faults(cluster_node: Node) -> Node:
+    """Return a cluster node as it is when it is ready, and not cordoned."""
+    taints = tuple(
+        it for it in cluster_node.spec.taints if not it.key.startswith("node.kubernetes.io/")
+    )
+    return replace(
+        cluster_node, spec=replace(cluster_node.spec, taints=taints, unschedulable=False)
+    )
+
+
+def find_victims(
+    spec: PodSpec, priority: int, cluster_nodes: Iterable[Node], running: Sequence[Pod]
+) -> tuple[str, list[Pod]] | None:
+    """Return the cluster node where the scheduler makes room for a pod, and the pods that go.
+
+    As the scheduler does it: of each cluster node all pods of lower priority go, then as many as
+    possible stay, those of the highest priority first. Of the cluster nodes, the one counts whose
+    victims have the lowest priority, then the fewest. PodDisruptionBudgets are not looked at.
+    """
+    found: list[tuple[int, int, int, str, list[Pod]]] = []
+    for node in cluster_nodes:
+        host = node.metadata.name
+        there = [pod for pod in running if pod.spec.node_name == host]
+        lower = [pod for pod in there if pod.spec.priority < priority]
+        if not lower or not accepts(node, spec):
+            continue
+        kept = [pod for pod in there if pod not in lower]
+        if not number_that_fits(spec, [node], kept):
+            continue
+        victims = []
+        for pod in sorted(lower, key=lambda pod: -pod.spec.priority):
+            if number_that_fits(spec, [node], [*kept, pod]):
+                kept.append(pod)
+            else:
+                victims.append(pod)
+        highest = max(pod.spec.priority for pod in victims)
+        total = sum(pod.spec.priority for pod in victims)
+        found.append((highest, total, len(victims), host, victims))
+    if not found:
+        return None
+    *_, host, victims = min(found, key=lambda item: item[:4])
+    return host, victims
+
+
+def accepts(cluster_node: Node, pod_spec: PodSpec) -> bool:
+    """Return whether selector, required affinity and tolerations of a pod allow a cluster node."""
+    spec = cluster_node.spec
+    labels = cluster_node.metadata.labels
+    selected = pod_spec.node_selector or {}
+    tolerations = pod_spec.tolerations or ()
+    terms = pod_spec.node_terms or (NodeTerm(),)
+    fields = {"metadata.name": cluster_node.metadata.name}
+
+    return (
+        not spec.unschedulable
+        and selected.items() <= labels.items()
+        and any(
+            all(matches(rule, labels) for rule in term.match_expressions or ())
+            and all(matches(rule, fields) for rule in term.match_fields or ())
+            for term in terms
+        )
+        and all(
+            taint.effect == "PreferNoSchedule" or tolerates(tolerations, taint)
+            for taint in spec.taints
+        )
+    )
+
+
+def matches(rule: NodeRule, labels: Mapping[str, str]) -> bool:
+    """Return whether labels meet a rule."""
+    value = labels.get(rule.key)
+    values = rule.values or ()
+    if rule.operator in ("In", "NotIn"):
+        return (value in values) is (rule.operator == "In")
+    if rule.operator in ("Gt", "Lt"):
+        numbers = [text for text in (value, *values) if text and text.lstrip("-").isdigit()]
+        if len(numbers) != 2:
+            return False
+        found, limit = map(int, numbers)
+        return found > limit if rule.operator == "Gt" else found < limit
+    return (value is not None) is (rule.operator == "Exists")
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    return any(
+        toleration.key in ("", taint.key)
+        and toleration.effect in ("", taint.effect)
+        and (toleration.operator == "Exists" or toleration.value == taint.value)
+        for toleration in tolerations
+    )
+
+
+def find_unchecked(spec: PodSpec) -> Iterator[str]:
+    """Yield what the scheduler looks at, too, and this module does not."""
+    affinity = spec.affinity
+    if affinity and (affinity.pod_affinity or affinity.pod_anti_affinity):
+        yield "the rules for other pods"
+    if spec.claims:
+        yield "where its volumes can be used"
+    if spec.resource_claims:
+        yield "devices of ResourceClaims"
+    if spec.host_network:
+        yield "ports of the cluster nodes"
+    if spec.scheduler_name not in ("", "default-scheduler"):
+        yield f"scheduler {spec.scheduler_name}"

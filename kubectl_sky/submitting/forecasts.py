@@ -1,0 +1,107 @@
+"""Tell what would happen to tasks: what is never admitted, and when and where the others start."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from kubectl_sky.actions import queues
+from kubectl_sky.cluster import access, objects, parallel
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden, NotServed, Refused
+from kubectl_sky.observe.admission import Outlook, admit_all
+from kubectl_sky.observe.forecast import ClusterState, Demand, forecast
+from kubectl_sky.tasks import room
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.core_objects import LimitRange, PriorityClass
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.demand import pods
+
+Tasks = dict[tuple[str, str], list[Json]]  # their workloads, by id and queue
+
+
+def check(
+    session: Session, namespace: str, workloads: Sequence[Json], limit_ranges: Sequence[LimitRange]
+) -> None:
+    """Refuse tasks that their Kueue queue could never admit. Raises Refused.
+
+    Nodes wait for each other, also where each is a workload of its own. Skipped without permission
+    to list the queues.
+    """
+    tasks = {key: items for key, items in _by_task(workloads, later=True).items() if key[1]}
+    known = queues.read_local_queues(session, namespace) if tasks else {}
+    lines = []
+    for (_, name), items in tasks.items():
+        state = known[name].cluster_queue if name in known else None
+        if state is None:
+            continue
+        admission = admit_all([list(pods(item)) for item in items], state, limit_ranges)
+        if admission.outlook is Outlook.NEVER:
+            lines.append(f'can never be admitted: queue "{name}": {admission.reason}')
+
+    if lines:
+        queue = next(iter(tasks))[1]
+        hint = f"see `kubectl sky queues status {queue}`; request less, or use another queue"
+        raise Refused("\n".join(dict.fromkeys(lines)), hint)
+
+
+def describe(session: Session, namespace: str, workloads: Sequence[Json]) -> Iterator[str]:
+    """Yield for each task when and where it would start, as far as the user may read that.
+
+    Tasks that wait for others, such as later stages, have no forecast.
+    """
+    tasks = _by_task(workloads)
+    if not tasks:
+        return
+    cluster = _read_cluster(session)
+    has_queue = any(queue for _, queue in tasks)
+    known = queues.read_local_queues(session, namespace) if has_queue else {}
+    limit_ranges: list[LimitRange] = []
+    with suppress(Forbidden):
+        limit_ranges = objects.list_all(session, kinds.LIMIT_RANGE, namespace)
+
+    for (task_id, queue), items in tasks.items():
+        found = forecast(_demand(session, items, queue), cluster, known.get(queue), limit_ranges)
+        prefix = f"{task_id}: " if len(tasks) > 1 else ""
+        yield f"forecast: {prefix}{found}"
+
+
+def _by_task(workloads: Sequence[Json], *, later: bool = False) -> Tasks:
+    """Return the workloads of each task; those that are resumed later only if asked for."""
+    tasks: Tasks = defaultdict(list)
+    for item in workloads:
+        metadata = item["metadata"]
+        labels = metadata.get("labels") or {}
+        annotations = metadata.get("annotations") or {}
+        queue = labels.get(names.QUEUE, "")
+        if later:
+            queue = queue or annotations.get(names.LATER_QUEUE, "")
+        elif registry.is_suspended(item) and not queue:
+            continue
+        tasks[labels[names.TASK_ID], queue].append(item)
+    return tasks
+
+
+def _read_cluster(session: Session) -> ClusterState:
+    with parallel.pool(2) as pool:
+        listed = pool.submit(room.list_cluster_nodes, session)
+        priorities: list[PriorityClass] | None = None
+        with suppress(Forbidden, NotServed):
+            priorities = objects.list_all(session, kinds.PRIORITY_CLASS)
+        nodes = listed.result()
+    return ClusterState(nodes or None, room.list_running(session, nodes), priorities)
+
+
+def _demand(session: Session, items: Sequence[Json], queue: str) -> Demand:
+    first = items[0]
+    labels = first["metadata"].get("labels") or {}
+    priority = None
+    if queue_class := labels.get(names.QUEUE_CLASS):
+        with suppress(Forbidden, NotServed):
+            classes = access.list_kueue(session, kinds.QUEUE_PRIORITY)
+            priority = next((it.value for it in classes if it.metadata.name == queue_class), None)
+    return Demand(
+        [list(pods(item)) for item in items],
+        independent=registry.of_manifest(first).independent_nodes,
+        queue=queue,
+        queue_priority=priority,
+    )

@@ -1,0 +1,417 @@
+"""Forecasts beside what then happens: random states, the real scheduler and the real Kueue.
+
+kwok has the cluster nodes, so that nothing runs. All states are made at once, each with its own
+cluster nodes or its own cohort; then all forecasts are made, then all tasks.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kubectl_sky.observe.admission import QueueState
+from kubectl_sky.observe.forecast import ClusterState, Demand, Forecast, LocalQueue, forecast
+from kubectl_sky.observe.queues import queues
+from kubectl_sky.plan.quota import Pods
+from kubectl_sky.words import age
+from kubectl_sky.words.core_objects import Node, PriorityClass
+from kubectl_sky.words.pod_objects import Pod, PodSpec
+from kubectl_sky.words.scheduled_objects import KueueQueue, QueuedWorkload, ResourceFlavor
+from tests.cluster import kwok
+from tests.cluster.target import Cluster
+from tests.e2e.command import Command
+from tests.e2e.kueue import API
+from tests.e2e.support import wait_for_controller
+from tests.reading import read_as, read_list
+
+Json = dict[str, Any]
+
+STATES = 100  # of each kind
+PRIORITIES = {"forecast-low": 10, "forecast-high": 1000}
+HELD = {"key": "kwok", "operator": "Exists"}  # tolerates what keeps other pods away
+SPOT = {"key": "spot", "effect": "NoSchedule"}
+
+
+@pytest.fixture
+def cluster(real_cluster: Cluster) -> Cluster:
+    """The real cluster: only it has a real scheduler, and the controllers."""
+    return real_cluster
+
+
+@pytest.fixture
+def make(kubectl: Command) -> Callable[[list[Json]], None]:
+    """Return what creates objects, many at a time."""
+
+    def create(items: list[Json]) -> None:
+        for start in range(0, len(items), 500):
+            manifest = {"kind": "List", "apiVersion": "v1", "items": items[start : start + 500]}
+            done = kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+            assert done.returncode == 0, done.stderr
+
+    return create
+
+
+def cpu_of(rng: random.Random, most: int) -> str:
+    return str(rng.randint(1, most))
+
+
+def pod_spec(cpu: str, **fields: Any) -> Json:
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
+    return {"containers": [container], "restartPolicy": "Never", **fields}
+
+
+class Cells(NamedTuple):
+    """The cluster nodes of one state, the pods that run there, and the pods of a task."""
+
+    name: str
+    nodes: list[Json]
+    running: list[Json]
+    spec: Json
+    num_pods: int
+
+    @property
+    def pods(self) -> list[Json]:
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"{self.name}-task-{at}", "labels": {"state": self.name}},
+                "spec": self.spec,
+            }
+            for at in range(self.num_pods)
+        ]
+
+
+def make_cells(seed: int) -> Cells:
+    rng = random.Random(seed)
+    name = f"cells-{seed}"
+    nodes = []
+    running = []
+    for at in range(rng.randint(1, 4)):
+        host = f"{name}-{at}"
+        cpu = rng.randint(2, 8)
+        size = {"cpu": str(cpu), "memory": "16Gi", "pods": str(rng.choice([1, 20, 20, 20]))}
+        taints = [{"key": "kwok", "effect": "NoSchedule"}, *([SPOT] if rng.random() < 0.3 else [])]
+        labels = {**kwok.LABELS, "state": name, "zone": rng.choice("ab")}
+        nodes.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": host, "labels": labels},
+                "spec": {"taints": taints, "unschedulable": rng.random() < 0.1},
+                "status": {"capacity": size, "allocatable": size},
+            }
+        )
+        most = 1 if size["pods"] == "1" else 3
+        for number in range(rng.randint(0, most)):
+            used = rng.randint(1, 3)
+            if used > cpu:
+                break
+            cpu -= used
+            priority = rng.choice(["", "forecast-low", "forecast-high"])
+            fields = {"nodeName": host, "tolerations": [{"operator": "Exists"}]}
+            running.append(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": f"{host}-{number}", "labels": {"state": name}},
+                    "spec": pod_spec(str(used), **fields, priorityClassName=priority),
+                }
+            )
+
+    rules = [{"key": "zone", "operator": "In", "values": [rng.choice("ab")]}]
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": rules}]
+            }
+        }
+    }
+    spec = pod_spec(
+        cpu_of(rng, 7),
+        nodeSelector={"state": name},
+        tolerations=rng.choice([[HELD], [HELD, {"key": "spot", "operator": "Exists"}]]),
+        priorityClassName=rng.choice(["", "forecast-low", "forecast-high"]),
+        **({"affinity": affinity} if rng.random() < 0.3 else {}),
+    )
+    return Cells(name, nodes, running, spec, rng.randint(1, 3))
+
+
+@pytest.fixture
+def priorities(kubectl: Command, make: Callable[[list[Json]], None]) -> Iterator[None]:
+    make(
+        [
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
+            for name, value in PRIORITIES.items()
+        ]
+    )
+    yield
+    kubectl("delete", "priorityclass", *PRIORITIES)
+
+
+@pytest.mark.builds("kwok")
+def test_forecasts_of_cluster_nodes_are_what_the_scheduler_does(
+    cluster: Cluster,
+    kubectl: Command,
+    namespace: str,
+    priorities: None,
+    make: Callable[[list[Json]], None],
+    tmp_path: Path,
+) -> None:
+    states = [make_cells(seed) for seed in range(STATES)]
+    with kwok.running(cluster, tmp_path):
+        try:
+            make([node for state in states for node in state.nodes])
+            ready = ("wait", "node", "-l", "type=kwok", "--for=condition=Ready", "--timeout=120s")
+            assert kubectl(*ready).returncode == 0
+            make([pod for state in states for pod in state.running])
+            wait_for_controller(lambda: not unsettled(kubectl))
+            found = forecast_cells(kubectl, states)
+            make([pod for state in states for pod in state.pods])
+            wait_for_controller(lambda: not unsettled(kubectl))
+            check_cells(kubectl, states, found)
+        finally:
+            kubectl("delete", "pods", "--all", "--force")
+            kubectl("delete", "nodes", "-l", "type=kwok")
+
+
+def unsettled(kubectl: Command) -> list[str]:
+    """Return the pods that the scheduler has not decided about, or that are being deleted."""
+    names = []
+    for pod in kubectl.json("get", "pods")["items"]:
+        conditions = {it["type"] for it in pod["status"].get("conditions", ())}
+        placed = bool(pod["spec"].get("nodeName"))
+        refused = "PodScheduled" in conditions and "nominatedNodeName" not in pod["status"]
+        if not (placed or refused) or "deletionTimestamp" in pod["metadata"]:
+            names.append(pod["metadata"]["name"])
+    return names
+
+
+def forecast_cells(kubectl: Command, states: list[Cells]) -> dict[str, Forecast]:
+    nodes = read_list(Node, kubectl.json("get", "nodes", "-l", "type=kwok")["items"])
+    pods = read_list(Pod, kubectl.json("get", "pods")["items"])
+    classes = read_list(PriorityClass, kubectl.json("get", "priorityclasses")["items"])
+    seen = ClusterState(nodes, pods, classes)
+    return {
+        state.name: forecast(Demand([[Pods(read_as(PodSpec, state.spec), 1)]] * state.num_pods), seen)
+        for state in states
+    }
+
+
+def check_cells(kubectl: Command, states: list[Cells], found: dict[str, Forecast]) -> None:
+    pods = kubectl.json("get", "pods")["items"]
+    by_name = {pod["metadata"]["name"]: pod for pod in pods}
+    wrong = []
+    for state in states:
+        said = found[state.name]
+        hosts = [by_name[pod["metadata"]["name"]]["spec"].get("nodeName") for pod in state.pods]
+        gone = {
+            f"{pod['metadata']['name']}"
+            for pod in state.running
+            if pod["metadata"]["name"] not in by_name
+        }
+        named = {text.partition("/")[2] for text in said.preempts}
+        started = all(hosts)
+        if started != (said.outlook == "now") or (started and gone != named):
+            wrong.append((state.name, str(said), hosts, gone))
+    assert not wrong, "\n".join(map(str, wrong))
+    waits = {name for name, said in found.items() if said.outlook != "now"}
+    assert len(waits) > STATES // 10, "the states are too easy"
+
+    running = [pod["metadata"]["name"] for state in states for pod in state.running]
+    kubectl("delete", "pods", "--ignore-not-found", "--force", *running)
+    later = [state for state in states if found[state.name].outlook == "later"]
+    never = [state for state in states if found[state.name].outlook == "never"]
+    free = [it for it in later if not any(node["spec"]["unschedulable"] for node in it.nodes)]
+    wait_for_controller(lambda: all(has_started(kubectl, state) for state in free))
+    assert not [state.name for state in never if has_started(kubectl, state)]
+
+
+def has_started(kubectl: Command, state: Cells) -> bool:
+    pods = kubectl.json("get", "pods", "-l", f"state={state.name}")["items"]
+    return all(pod["spec"].get("nodeName") for pod in pods)
+
+
+class Cohort(NamedTuple):
+    """The queues of one state, the jobs that use them, and the job of a task in the first one."""
+
+    name: str
+    objects: list[Json]
+    jobs: list[Json]
+    task: Json
+
+
+def make_quota(rng: random.Random, is_in_cohort: bool) -> Json:
+    quota: Json = {"nominalQuota": str(rng.randint(0, 6))}
+    if is_in_cohort and rng.random() < 0.4:
+        quota["borrowingLimit"] = str(rng.randint(0, 4))
+    if is_in_cohort and rng.random() < 0.4:
+        quota["lendingLimit"] = str(rng.randint(0, 3))
+    return quota
+
+
+def make_job(rng: random.Random, name: str, queue: str, cohort: str) -> Json:
+    cpu = cpu_of(rng, 4)
+    zone = {"nodeSelector": {"zone": rng.choice("ab")}} if rng.random() < 0.3 else {}
+    count = rng.randint(1, 2)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "labels": {"kueue.x-k8s.io/queue-name": queue, "state": cohort},
+        },
+        "spec": {
+            "suspend": True,
+            "parallelism": count,
+            "completions": count,
+            "template": {"spec": pod_spec(cpu, **zone)},
+        },
+    }
+
+
+def make_cohort(seed: int, namespace: str) -> Cohort:
+    rng = random.Random(seed)
+    name = f"cohort-{seed}"
+    objects: list[Json] = []
+    zones = ["a", "b"][: rng.randint(1, 2)]
+    for zone in zones:
+        taints = [SPOT] if rng.random() < 0.15 else []
+        spec = {"nodeLabels": {"zone": zone}, "nodeTaints": taints}
+        metadata = {"name": f"{name}-{zone}", "labels": {"state": name}}
+        flavor = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": metadata, "spec": spec}
+        objects.append(flavor)
+
+    is_in_cohort = rng.random() < 0.7
+    jobs = []
+    for at in range(rng.randint(1, 3) if is_in_cohort else 1):
+        queue = f"{name}-{at}"
+        flavors = [
+            {
+                "name": f"{name}-{zone}",
+                "resources": [{"name": "cpu", **make_quota(rng, is_in_cohort)}],
+            }
+            for zone in zones
+        ]
+        groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
+        selector = {"matchLabels": {"none": "such"}} if rng.random() < 0.05 else {}
+        spec = {
+            "namespaceSelector": selector,
+            "resourceGroups": groups,
+            "queueingStrategy": rng.choice(["StrictFIFO", "BestEffortFIFO"]),
+            "flavorFungibility": {"whenCanBorrow": rng.choice(["Borrow", "TryNextFlavor"])},
+            **({"cohortName": name} if is_in_cohort else {}),
+        }
+        labels = {"state": name}
+        objects += [
+            {
+                "apiVersion": API,
+                "kind": "ClusterQueue",
+                "metadata": {"name": queue, "labels": labels},
+                "spec": spec,
+            },
+            {
+                "apiVersion": API,
+                "kind": "LocalQueue",
+                "metadata": {"name": queue, "namespace": namespace},
+                "spec": {"clusterQueue": queue},
+            },
+        ]
+        jobs += [
+            make_job(rng, f"{queue}-job-{number}", queue, name)
+            for number in range(rng.randint(0, 3))
+        ]
+    return Cohort(name, objects, jobs, make_job(rng, f"{name}-task", f"{name}-0", name))
+
+
+def test_forecasts_of_queues_are_what_kueue_does(
+    kueue: None,
+    kubectl: Command,
+    namespace: str,
+    make: Callable[[list[Json]], None],
+) -> None:
+    states = [make_cohort(seed, namespace) for seed in range(STATES)]
+    try:
+        make([item for state in states for item in state.objects])
+        make([job for state in states for job in state.jobs])
+        wait_for_controller(lambda: not undecided(kubectl, states))
+        found = forecast_queues(kubectl, states)
+        make([state.task for state in states])
+        wait_for_controller(lambda: not undecided(kubectl, states, with_tasks=True))
+        check_queues(kubectl, states, found)
+    finally:
+        kubectl("delete", "jobs,localqueues", "--all", "--wait=false")
+        for kind in ("clusterqueues", "resourceflavors"):
+            kubectl("delete", kind, "-l", "state", "--wait=false")
+
+
+def reserved(kubectl: Command) -> dict[str, bool | None]:
+    """Return whether each job has its quota, by name; None if that is not decided."""
+    result: dict[str, bool | None] = {}
+    for item in kubectl.json("get", "workloads")["items"]:
+        (owner,) = item["metadata"]["ownerReferences"]
+        conditions = {it["type"]: it for it in item.get("status", {}).get("conditions", ())}
+        decided = conditions.get("QuotaReserved")
+        result[owner["name"]] = None if decided is None else decided["status"] == "True"
+    return result
+
+
+def undecided(kubectl: Command, states: list[Cohort], *, with_tasks: bool = False) -> list[str]:
+    known = reserved(kubectl)
+    jobs = [job for state in states for job in (*state.jobs, *([state.task] if with_tasks else []))]
+    names = [job["metadata"]["name"] for job in jobs]
+    return [name for name in names if known.get(name) is None]
+
+
+def forecast_queues(kubectl: Command, states: list[Cohort]) -> dict[str, Forecast]:
+    cluster_queues = read_list(KueueQueue, kubectl.json("get", "clusterqueues")["items"])
+    flavors = read_list(ResourceFlavor, kubectl.json("get", "resourceflavors")["items"])
+    local = read_list(KueueQueue, kubectl.json("get", "localqueues")["items"])
+    workloads = read_list(QueuedWorkload, kubectl.json("get", "workloads")["items"])
+    by_name = {item.metadata.name: item for item in cluster_queues}
+    now = age.parse("2026-01-01T00:00:00Z")
+    assert now
+    shown = {queue.name: queue for queue in queues(local, by_name, workloads, now)}
+    known = {item.metadata.name: item for item in flavors}
+
+    result = {}
+    for state in states:
+        name = f"{state.name}-0"
+        state_of_queue = QueueState(by_name[name], cluster_queues, (), known)
+        item = next(it for it in local if it.metadata.name == name)
+        spec = state.task["spec"]
+        pods = Pods(read_as(PodSpec, spec["template"]["spec"]), spec["parallelism"])
+        queue = LocalQueue(item, shown[name], state_of_queue, {})
+        nothing = ClusterState(None, None)
+        result[state.name] = forecast(Demand([[pods]], queue=name), nothing, queue)
+    return result
+
+
+def check_queues(kubectl: Command, states: list[Cohort], found: dict[str, Forecast]) -> None:
+    known = reserved(kubectl)
+    wrong = [
+        (state.name, str(found[state.name]), known[state.task["metadata"]["name"]])
+        for state in states
+        if known[state.task["metadata"]["name"]] != (found[state.name].outlook == "now")
+    ]
+    assert not wrong, "\n".join(map(str, wrong))
+    outlooks = {said.outlook for said in found.values()}
+    assert outlooks == {"now", "later", "never"}, "the states are too easy"
+
+    others = [job["metadata"]["name"] for state in states for job in state.jobs]
+    kubectl("delete", "jobs", *others)
+    later = [state for state in states if found[state.name].outlook == "later"]
+    never = [state for state in states if found[state.name].outlook == "never"]
+    wait_for_controller(
+        lambda: all(reserved(kubectl)[state.task["metadata"]["name"]] for state in later)
+    )
+    known = reserved(kubectl)
+    assert not [state.name for state in never if known[state.task["metadata"]["name"]]]

@@ -1,0 +1,228 @@
+"""What would happen to a task: cluster nodes, preemption, queues, and what could not be read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.admission import QueueState
+from kubectl_sky.observe.forecast import ClusterState, Demand, Forecast, LocalQueue, forecast
+from kubectl_sky.observe.queues import queues
+from kubectl_sky.plan.quota import Pods
+from kubectl_sky.words import age
+from kubectl_sky.words.core_objects import Node, PriorityClass
+from kubectl_sky.words.pod_objects import Pod, PodSpec
+from kubectl_sky.words.scheduled_objects import KueueQueue, QueuedWorkload, ResourceFlavor
+from tests.reading import read_as, read_list
+
+Json = dict[str, Any]
+
+NOW = age.parse("2026-01-01T06:00:00Z")
+assert NOW
+
+
+def make_node(name: str, cpu: str = "4", labels: Json | None = None, **spec: Any) -> Json:
+    size = {"cpu": cpu, "memory": "16Gi", "pods": "20"}
+    metadata = {"name": name, "labels": labels or {}}
+    return {"metadata": metadata, "spec": spec, "status": {"allocatable": size}}
+
+
+def make_spec(cpu: str = "1", **spec: Any) -> Json:
+    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}], **spec}
+
+
+def make_pod(name: str, host: str, cpu: str, owner: str = "", **spec: Any) -> Json:
+    owners = [{"kind": owner, "name": "owner", "uid": "u"}] if owner else []
+    metadata = {"name": name, "namespace": "team", "uid": name, "ownerReferences": owners}
+    return {"metadata": metadata, "spec": make_spec(cpu, nodeName=host, **spec)}
+
+
+def make_class(name: str, value: int, **fields: Any) -> Json:
+    return {"metadata": {"name": name}, "value": value, **fields}
+
+
+def ask(
+    pods: int = 1,
+    spec: Json | None = None,
+    nodes: list[Json] | None = None,
+    running: Sequence[Json] | None = (),
+    queue: LocalQueue | None = None,
+    **demand: Any,
+) -> Forecast:
+    items = [Pods(read_as(PodSpec, spec or make_spec()), 1)] * pods
+    cluster = ClusterState(
+        read_list(Node, nodes) if nodes else None,
+        None if running is None else read_list(Pod, running),
+        read_list(PriorityClass, CLASSES),
+    )
+    name = queue.item.metadata.name if queue else ""
+    wanted = Demand([[item] for item in items], queue=name, **demand)
+    return forecast(wanted, cluster, queue)
+
+
+CLASSES = [make_class("high", 100), make_class("polite", 100, preemptionPolicy="Never")]
+NODES = [make_node("n1"), make_node("n2")]
+ZONES = [make_node("n1", labels={"zone": "a"}), make_node("n2", labels={"zone": "b"})]
+FULL = [make_pod("a", "n1", "4"), make_pod("b", "n2", "3")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outlook", "text"),
+    [
+        ({"nodes": NODES}, "now", "starts now on n1"),
+        ({"pods": 2, "spec": make_spec("3"), "nodes": NODES}, "now", "starts now on n1, n2"),
+        (
+            {"nodes": NODES, "running": FULL, "pods": 2},
+            "later",
+            "waits: 1 of 2 nodes fit now: n2 has 1 CPU free, n1 has 0 CPUs free",
+        ),
+        (
+            {"nodes": NODES, "running": FULL, "pods": 2, "independent": True},
+            "now",
+            "1 of 2 start now on n2",
+        ),
+        (
+            {"nodes": NODES, "spec": make_spec("5")},
+            "never",
+            "never: the cluster nodes of today have room for 0 of 1 nodes:"
+            " n1, n2 have 4 CPUs free each",
+        ),
+        (
+            {
+                "nodes": NODES,
+                "spec": make_spec("4"),
+                "running": [
+                    make_pod("d1", "n1", "1", "DaemonSet"),
+                    make_pod("d2", "n2", "1", "DaemonSet"),
+                ],
+            },
+            "never",
+            "never: the cluster nodes of today have room for 0 of 1 nodes",
+        ),
+        (
+            {"nodes": [make_node("n1", unschedulable=True)]},
+            "later",
+            "waits: none of 1 nodes fit now: no cluster node accepts it",
+        ),
+        (
+            {
+                "nodes": [
+                    make_node("n1", labels={"zone": "a"}),
+                    make_node("n2", labels={"zone": "b"}),
+                ],
+                "pods": 2,
+                "spec": make_spec("3"),
+                "topology": "zone",
+            },
+            "later",
+            "waits: 1 of 2 nodes fit now",
+        ),
+    ],
+)
+def test_task_starts_where_there_is_room(arguments: Json, outlook: str, text: str) -> None:
+    found = ask(**arguments)
+
+    assert found.outlook == outlook
+    assert str(found).startswith(text)
+    assert not found.unchecked
+
+
+def test_task_of_high_priority_preempts_the_pods_that_cost_least() -> None:
+    running = [
+        make_pod("important", "n1", "4", priority=50),
+        make_pod("small", "n2", "1", priority=10),
+        make_pod("large", "n2", "3", priority=5),
+    ]
+
+    found = ask(nodes=NODES, running=running, spec=make_spec("2", priorityClassName="high"))
+
+    assert found.preempts == ("team/large",)
+    assert str(found) == "starts now on n2, and preempts team/large"
+
+
+def test_task_whose_priority_does_not_preempt_waits() -> None:
+    spec = make_spec("2", priorityClassName="polite")
+
+    assert ask(nodes=NODES, running=FULL, spec=spec).outlook == "later"
+
+
+def test_what_could_not_be_read_is_named() -> None:
+    assert str(ask()) == (
+        "fits what could be read: starts where there is room; not checked: the cluster nodes: none"
+        " can be listed"
+    )
+    assert str(ask(nodes=NODES, running=None)) == (
+        "fits what could be read: starts now on n1; not checked: what runs in other namespaces"
+    )
+    claims = make_spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    assert ask(nodes=NODES, spec=claims).unchecked == ("where its volumes can be used",)
+
+
+def make_queue(used: str = "0", pending: list[int] | None = None, **spec: Any) -> LocalQueue:
+    """A queue of 4 CPUs, whose flavor is the cluster nodes of zone b."""
+    resources = [{"name": "cpu", "nominalQuota": 4}]
+    groups = [{"flavors": [{"name": "zone-b", "resources": resources}]}]
+    reserved = [{"name": "zone-b", "resources": [{"name": "cpu", "total": used}]}]
+    cluster_queue = read_as(
+        KueueQueue,
+        {
+            "metadata": {"name": "all"},
+            "spec": {"namespaceSelector": {}, "resourceGroups": groups, **spec},
+            "status": {"flavorsReservation": reserved, "pendingWorkloads": len(pending or ())},
+        },
+    )
+    item = read_as(KueueQueue, {"metadata": {"name": "gold"}, "spec": {"clusterQueue": "all"}})
+    waiting = [
+        {"metadata": {"name": f"w{at}"}, "spec": {"queueName": "gold", "priority": priority}}
+        for at, priority in enumerate(pending or ())
+    ]
+    workloads = read_list(QueuedWorkload, waiting)
+    assert NOW
+    (shown,) = queues([item], {"all": cluster_queue}, workloads, NOW)
+    flavor = {"metadata": {"name": "zone-b"}, "spec": {"nodeLabels": {"zone": "b"}}}
+    state = QueueState(
+        cluster_queue, [cluster_queue], (), {"zone-b": read_as(ResourceFlavor, flavor)}
+    )
+    return LocalQueue(item, shown, state, {})
+
+
+@pytest.mark.parametrize(
+    ("queue", "cpu", "text"),
+    [
+        (make_queue(), "2", "queue gold admits it now with flavor zone-b; starts now on n2"),
+        (
+            make_queue("3"),
+            "2",
+            "waits in queue gold: it needs 1 more cpu of flavor zone-b;",
+        ),
+        (make_queue(), "6", "never: queue gold: cpu: requested 6, at most 4 of flavor zone-b"),
+        (
+            make_queue(pending=[5], queueingStrategy="StrictFIFO"),
+            "1",
+            "waits in queue gold: it admits in strict order; would be second in queue",
+        ),
+        (make_queue(pending=[5]), "1", "queue gold admits it now"),
+        (make_queue(stopPolicy="Hold"), "1", "waits in queue gold: queue all is stopped"),
+        (
+            make_queue(admissionChecksStrategy={"admissionChecks": [{"name": "budget"}]}),
+            "1",
+            "fits what could be read: queue gold admits it now with flavor zone-b; starts now on"
+            " n2; not checked: AdmissionCheck budget",
+        ),
+    ],
+)
+def test_task_in_a_queue_starts_when_it_is_admitted_and_has_room(
+    queue: LocalQueue, cpu: str, text: str
+) -> None:
+    found = ask(spec=make_spec(cpu), nodes=ZONES, queue=queue)
+
+    assert str(found).startswith(text)
+
+
+def test_admitted_task_still_waits_for_the_cluster_nodes_of_its_flavor() -> None:
+    found = ask(nodes=ZONES, running=[make_pod("a", "n2", "4")], queue=make_queue())
+
+    assert str(found) == (
+        "queue gold admits it now with flavor zone-b; waits: none of 1 nodes fit now:"
+        " n2 has 0 CPUs free"
+    )
