@@ -407,10 +407,9 @@ def find_obstacle(
     for item in (local, queue):
         if item.spec.stop_policy not in ("", "None"):
             return Outlook.LATER, f"queue {item.metadata.name} is stopped"
-    for item in (local, queue):
-        active = next((it for it in item.status.conditions if it.type == "Active"), None)
-        if active and active.status != "True":
-            return Outlook.LATER, active.message or f"queue {item.metadata.name} is not active"
+    active = next((it for it in queue.status.conditions if it.type == "Active"), None)
+    if active and active.status != "True":
+        return Outlook.LATER, active.message or f"ClusterQueue {name} is not active"
     return Outlook.NOW, ""
 
 

@@ -32,6 +32,7 @@ Json = dict[str, Any]
 STATES = 100  # of each kind
 PRIORITIES = {"forecast-low": 10, "forecast-high": 1000}
 HELD = {"key": "kwok", "operator": "Exists"}  # tolerates what keeps other pods away
+QUEUE = "kueue.x-k8s.io/queue-name"
 SPOT = {"key": "spot", "effect": "NoSchedule"}
 
 
@@ -201,7 +202,9 @@ def forecast_cells(kubectl: Command, states: list[Cells]) -> dict[str, Forecast]
     classes = read_list(PriorityClass, kubectl.json("get", "priorityclasses")["items"])
     seen = ClusterState(nodes, pods, classes)
     return {
-        state.name: forecast(Demand([[Pods(read_as(PodSpec, state.spec), 1)]] * state.num_pods), seen)
+        state.name: forecast(
+            Demand([[Pods(read_as(PodSpec, state.spec), 1)]] * state.num_pods), seen
+        )
         for state in states
     }
 
@@ -250,11 +253,12 @@ class Cohort(NamedTuple):
 
 
 def make_quota(rng: random.Random, is_in_cohort: bool) -> Json:
-    quota: Json = {"nominalQuota": str(rng.randint(0, 6))}
+    nominal = rng.randint(0, 6)
+    quota: Json = {"nominalQuota": str(nominal)}
     if is_in_cohort and rng.random() < 0.4:
         quota["borrowingLimit"] = str(rng.randint(0, 4))
     if is_in_cohort and rng.random() < 0.4:
-        quota["lendingLimit"] = str(rng.randint(0, 3))
+        quota["lendingLimit"] = str(rng.randint(0, nominal))
     return quota
 
 
@@ -267,7 +271,7 @@ def make_job(rng: random.Random, name: str, queue: str, cohort: str) -> Json:
         "kind": "Job",
         "metadata": {
             "name": name,
-            "labels": {"kueue.x-k8s.io/queue-name": queue, "state": cohort},
+            "labels": {QUEUE: queue, "state": cohort},
         },
         "spec": {
             "suspend": True,
@@ -307,7 +311,7 @@ def make_cohort(seed: int, namespace: str) -> Cohort:
             "namespaceSelector": selector,
             "resourceGroups": groups,
             "queueingStrategy": rng.choice(["StrictFIFO", "BestEffortFIFO"]),
-            "flavorFungibility": {"whenCanBorrow": rng.choice(["Borrow", "TryNextFlavor"])},
+            "flavorFungibility": {"whenCanBorrow": rng.choice(["MayStopSearch", "TryNextFlavor"])},
             **({"cohortName": name} if is_in_cohort else {}),
         }
         labels = {"state": name}
@@ -343,12 +347,15 @@ def test_forecasts_of_queues_are_what_kueue_does(
         make([item for state in states for item in state.objects])
         make([job for state in states for job in state.jobs])
         wait_for_controller(lambda: not undecided(kubectl, states))
+        wait_for_controller(lambda: are_counted(kubectl))
         found = forecast_queues(kubectl, states)
         make([state.task for state in states])
         wait_for_controller(lambda: not undecided(kubectl, states, with_tasks=True))
         check_queues(kubectl, states, found)
     finally:
-        kubectl("delete", "jobs,localqueues", "--all", "--wait=false")
+        kubectl("delete", "jobs", "--all", "--wait=false")
+        wait_for_controller(lambda: not reserved(kubectl))
+        kubectl("delete", "localqueues", "--all", "--wait=false")
         for kind in ("clusterqueues", "resourceflavors"):
             kubectl("delete", kind, "-l", "state", "--wait=false")
 
@@ -364,11 +371,24 @@ def reserved(kubectl: Command) -> dict[str, bool | None]:
     return result
 
 
+def are_counted(kubectl: Command) -> bool:
+    """Return whether the status of the queues has what is reserved: Kueue writes it later."""
+    reserving = sum(map(bool, reserved(kubectl).values()))
+    items = kubectl.json("get", "clusterqueues")["items"]
+    return reserving == sum(item.get("status", {}).get("reservingWorkloads", 0) for item in items)
+
+
 def undecided(kubectl: Command, states: list[Cohort], *, with_tasks: bool = False) -> list[str]:
+    """Return the jobs that Kueue has not looked at, unless another one holds up its queue."""
     known = reserved(kubectl)
     jobs = [job for state in states for job in (*state.jobs, *([state.task] if with_tasks else []))]
-    names = [job["metadata"]["name"] for job in jobs]
-    return [name for name in names if known.get(name) is None]
+    queue_of = {it["metadata"]["name"]: it["metadata"]["labels"][QUEUE] for it in jobs}
+    held = {queue_of[name] for name, has_quota in known.items() if has_quota is False}
+    return [
+        name
+        for name, queue in queue_of.items()
+        if name not in known or (known[name] is None and queue not in held)
+    ]
 
 
 def forecast_queues(kubectl: Command, states: list[Cohort]) -> dict[str, Forecast]:
@@ -400,7 +420,7 @@ def check_queues(kubectl: Command, states: list[Cohort], found: dict[str, Foreca
     wrong = [
         (state.name, str(found[state.name]), known[state.task["metadata"]["name"]])
         for state in states
-        if known[state.task["metadata"]["name"]] != (found[state.name].outlook == "now")
+        if bool(known[state.task["metadata"]["name"]]) != (found[state.name].outlook == "now")
     ]
     assert not wrong, "\n".join(map(str, wrong))
     outlooks = {said.outlook for said in found.values()}
