@@ -9,6 +9,12 @@ from tests.e2e.command import Command
 from tests.polling import eventually
 
 TASK = "name: small\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
+DISK = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: disk}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 900Ti}}}
+"""
 LONG = TASK.replace("echo done", "sleep 600")
 
 
@@ -22,7 +28,7 @@ def test_users_add_enforces_quota_until_remove(
 ) -> None:
     alice = cluster.users["alice"]
     as_alice = ("-n", where, "--context", "alice")
-    added = sky("users", "add", alice, "-n", where, "--cpus", "1", "--tasks", "2")
+    added = sky("users", "add", alice, "-n", where, "--cpus", "1", "--tasks", "2", "--storage", "1")
     assert added.returncode == 0, added.stderr
     assert f"namespace/{where} created" in added.stdout
 
@@ -38,12 +44,18 @@ def test_users_add_enforces_quota_until_remove(
         eventually(lambda: "500m/1" in sky("users", "list", "-n", where).stdout)
         full = sky("submit", "-", "--cpus", "600m", *as_alice, stdin=TASK)
         assert "requests.cpu: requested 600m, used 500m of 1" in full.stderr
+        disk = kubectl("create", "-f", "-", *as_alice, stdin=DISK)
+        assert "exceeded quota" in disk.stderr and "requests.storage=900Ti" in disk.stderr
         shown = sky.json("users", "show", *as_alice)
         assert {row["resource"] for row in shown["quotas"]} == {
             "requests.cpu",
             "pods",
+            "requests.storage",
             "services.loadbalancers",
             "services.nodeports",
+            "services",
+            "persistentvolumeclaims",
+            "configmaps",
         }
         assert sky("users", "add", "eve", *as_alice).returncode == 3
         assert "not finished" in sky("users", "remove", alice, "-n", where, "--yes").stderr

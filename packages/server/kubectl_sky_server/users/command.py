@@ -21,7 +21,7 @@ def command() -> None:
 @command.command(
     "add",
     examples=[
-        "users add alice@example.com --cpus 32 --gpus A100:8 --tasks 20",
+        "users add alice@example.com --cpus 32 --gpus A100:8 --tasks 20 --storage 500",
         "users add trainer --service-account -n team-a --dry-run=client",
     ],
 )
@@ -30,6 +30,7 @@ def command() -> None:
 @click.option("--memory", metavar="SIZE", help="Memory that tasks may request: 128 (GiB), 512Mi.")
 @click.option("--gpus", metavar="N", help="GPUs: 8, A100:8 (the GPUs of that vendor), 0 for none.")
 @click.option("--tasks", metavar="N", help="Pods at a time: a task of 3 nodes counts as 3.")
+@click.option("--storage", metavar="SIZE", help="Storage that PVCs may request: 500 (GiB), 2Ti.")
 @click.option("--group", is_flag=True, help="NAME is a group.")
 @click.option("--service-account", is_flag=True, help="NAME is a ServiceAccount; it is created.")
 @click.option(
@@ -60,9 +61,9 @@ def add(
 
     NAME is the user as the cluster knows it: `kubectl auth whoami`. The namespace is sky-NAME, or
     an existing one with --namespace. Limits that you do not set stay as they are; `none` removes
-    one. Services of the types LoadBalancer and NodePort are not allowed in a namespace with a
-    quota, as long as you do not change that with kubectl. An object that was not created for NAME
-    is never changed.
+    one. A quota also allows no Services of the types LoadBalancer and NodePort, and limits the
+    number of PVCs, Services and ConfigMaps, as long as you do not change that with kubectl. An
+    object that was not created for NAME is never changed.
     """
     from kubectl_sky.words import owners
     from kubectl_sky_server.users import action
@@ -72,7 +73,8 @@ def add(
         raise UserError("--group and --service-account cannot be used together")
     kind = SERVICE_ACCOUNT if flags["service_account"] else USER
     kind = GROUP if flags["group"] else kind
-    quota = QuotaFlags(flags["cpus"], flags["memory"], flags["gpus"], flags["tasks"])
+    limits = ("cpus", "memory", "gpus", "tasks", "storage")
+    quota = QuotaFlags(**{limit: flags[limit] for limit in limits})
     request = action.Request(
         owners.name_owner(name),
         kind,

@@ -29,8 +29,16 @@ NONE = "none"  # value of a flag that removes a limit
 CPUS = "requests.cpu"
 MEMORY = "requests.memory"
 TASKS = "pods"
-# Services that open ports of cluster nodes, or cost money: without limits, none are allowed.
-_NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
+STORAGE = "requests.storage"
+# The limits of each quota, unless an admin has changed them. Services that open ports of cluster
+# nodes, or cost money, are not allowed; the other counts keep one user from filling etcd.
+DEFAULTS = {
+    "services.loadbalancers": "0",
+    "services.nodeports": "0",
+    "services": "1k",  # as the API server writes 1000
+    "persistentvolumeclaims": "100",
+    "configmaps": "10k",
+}
 _MAX_TASKS = 100_000
 
 
@@ -41,6 +49,7 @@ class QuotaFlags(Struct, frozen=True):
     memory: str | None = None
     gpus: str | None = None
     tasks: str | None = None
+    storage: str | None = None
 
 
 class Account(Struct, frozen=True):
@@ -111,6 +120,7 @@ def quota(flags: QuotaFlags, current: Mapping[str, str], owns_namespace: bool) -
         ("--cpus", [CPUS], flags.cpus, lambda text: {CPUS: quantity.cpus(text)}),
         ("--memory", [MEMORY], flags.memory, lambda text: {MEMORY: quantity.memory(text)}),
         ("--tasks", [TASKS], flags.tasks, _parse_tasks),
+        ("--storage", [STORAGE], flags.storage, lambda text: {STORAGE: quantity.storage(text)}),
         ("--gpus", gpus, flags.gpus, _parse_gpus),
     ):
         if value is None:
@@ -121,8 +131,8 @@ def quota(flags: QuotaFlags, current: Mapping[str, str], owns_namespace: bool) -
             raise UserError(f"{flag} {value}: {error}") from None
         hard = {name: size for name, size in hard.items() if name not in limited} | limits
 
-    has_limits = hard.items() - _NO_PORTS.items()
-    return _NO_PORTS | hard if has_limits or owns_namespace else {}
+    has_limits = hard.items() - DEFAULTS.items()
+    return DEFAULTS | hard if has_limits or owns_namespace else {}
 
 
 def _parse_tasks(text: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from kubectl_sky.observe import rights
 from kubectl_sky.words import kinds, owners
 from kubectl_sky_server.users import action as actions
 from kubectl_sky_server.users.action import Added, Request
-from kubectl_sky_server.users.model import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+from kubectl_sky_server.users.model import DEFAULTS, GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
 from tests.builders import ID, make_job
 from tests.fake_cluster import FakeCluster
 
@@ -69,8 +69,7 @@ def test_add_creates_namespace_first_and_binding_last(api: FakeCluster, add: Add
         "requests.memory": "16Gi",
         "requests.nvidia.com/gpu": "2",
         "pods": "4",
-        "services.loadbalancers": "0",
-        "services.nodeports": "0",
+        **DEFAULTS,
     }
 
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
@@ -113,8 +112,7 @@ def test_add_again_updates_only_given_limits(api: FakeCluster, add: Add) -> None
         "requests.cpu": "200m",
         "requests.memory": "16Gi",
         "pods": "4",
-        "services.loadbalancers": "0",
-        "services.nodeports": "0",
+        **DEFAULTS,
     }
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
     assert limit["defaultRequest"]["cpu"] == "200m"
@@ -126,7 +124,7 @@ def test_add_changed_role_is_conflict_with_hint(api: FakeCluster, add: Add) -> N
         add()
 
 
-NO_LIMITS = QuotaFlags(cpus="none", memory="none", gpus="none", tasks="none")
+NO_LIMITS = QuotaFlags("none", "none", "none", "none", "none")
 
 
 def test_add_with_serve_grants_services_until_it_is_taken_back(api: FakeCluster, add: Add) -> None:
@@ -143,13 +141,11 @@ def test_add_with_serve_grants_services_until_it_is_taken_back(api: FakeCluster,
     assert not may_serve()
 
 
-def test_add_without_limits_allows_no_ports_of_cluster_nodes_in_own_namespace(
-    api: FakeCluster, add: Add
-) -> None:
+def test_add_without_limits_has_default_limits_in_own_namespace(api: FakeCluster, add: Add) -> None:
     add(NO_LIMITS)
     quota = api.get(kinds.RESOURCE_QUOTA, NAME)
-    assert quota["spec"]["hard"] == {"services.loadbalancers": "0", "services.nodeports": "0"}
-    changed = {"services.loadbalancers": "2", "services.nodeports": "0", "count/jobs.batch": "9"}
+    assert quota["spec"]["hard"] == DEFAULTS
+    changed = DEFAULTS | {"services.loadbalancers": "2", "count/jobs.batch": "9"}
     api.put(quota | {"spec": {"hard": changed}})
     add(QuotaFlags(cpus="1"))
     hard = api.get(kinds.RESOURCE_QUOTA, NAME)["spec"]["hard"]

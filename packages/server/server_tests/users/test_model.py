@@ -10,6 +10,7 @@ from kubectl_sky_server.users.action import render
 from kubectl_sky_server.users.model import (
     GROUP,
     SERVICE_ACCOUNT,
+    DEFAULTS,
     USER,
     Account,
     QuotaFlags,
@@ -18,7 +19,6 @@ from kubectl_sky_server.users.model import (
 )
 
 GPU = "requests.nvidia.com/gpu"
-NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ def test_check_name_of_kubernetes_or_invalid_is_refused(name: str, kind: str) ->
         (QuotaFlags(cpus="1.5", memory="8"), {"requests.cpu": "1500m", "requests.memory": "8Gi"}),
         (QuotaFlags(tasks="0"), {"pods": "0"}),
         (QuotaFlags(tasks="none"), {}),
+        (QuotaFlags(storage="500"), {"requests.storage": "500Gi"}),
         (QuotaFlags(gpus="8"), {GPU: "8"}),
         (QuotaFlags(gpus="H100:4"), {GPU: "4"}),
         (QuotaFlags(gpus="MI300X:2"), {"requests.amd.com/gpu": "2"}),
@@ -60,12 +61,12 @@ def test_check_name_of_kubernetes_or_invalid_is_refused(name: str, kind: str) ->
 def test_quota_has_limits_of_flags(flags: QuotaFlags, hard: dict[str, str]) -> None:
     kept = {} if flags.tasks else {"pods": "1"}
     limits = kept | hard
-    assert quota(flags, {"pods": "1"}, False) == (limits and limits | NO_PORTS)
+    assert quota(flags, {"pods": "1"}, False) == (limits and limits | DEFAULTS)
 
 
 def test_quota_keeps_limits_without_flags() -> None:
-    current = {"services": "3", GPU: "1", "requests.amd.com/gpu": "1"}
-    assert quota(QuotaFlags(gpus="none"), current, False) == {"services": "3"} | NO_PORTS
+    current = {"secrets": "3", GPU: "1", "requests.amd.com/gpu": "1"}
+    assert quota(QuotaFlags(gpus="none"), current, False) == {"secrets": "3"} | DEFAULTS
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,7 @@ def test_quota_keeps_limits_without_flags() -> None:
         {"tasks": "1.5"},
         {"tasks": "٣"},
         {"tasks": "9" * 30},
+        {"storage": "much"},
         {"gpus": "A100:"},
         {"gpus": "A100:-2"},
         {"gpus": "{}"},
