@@ -197,6 +197,8 @@ def _format_check(check: "ClusterCheck") -> str:
     facts["Rights"] = f"{len(missing)} missing" if missing else "all that the commands need"
     if extras:
         facts["Extras"] = f"without the rights of {extras}: see --with in `doctor --help`"
+    if check.unlimited:
+        facts["Unlimited"] = f"in this namespace: {', '.join(check.unlimited)}"
     lines = output.fields(facts)
     if not missing:
         return "\n".join(lines)

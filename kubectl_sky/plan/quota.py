@@ -1,12 +1,12 @@
 """Check a submit against the ResourceQuotas, LimitRanges and Kueue quotas of its namespace."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.resources import Amounts, PodResources, amounts, cpus, show
+from kubectl_sky.plan.resources import ACCELERATORS, Amounts, PodResources, amounts, cpus, show
 from kubectl_sky.words.core_objects import LimitRange, LimitRangeItem, QuotaScope, ResourceQuota
 from kubectl_sky.words.pod_objects import Affinity, PodSpec, PodTerm
 
@@ -14,6 +14,19 @@ _HINT = (
     "run `kubectl sky users show -n {}` to see what is used; stop a task, request less, or ask a"
     " cluster admin for a larger quota"
 )
+
+
+# What users spend of a cluster, and the names in ResourceQuotas of which one limits it.
+_LIMITS = {
+    "CPUs": ("requests.cpu", "cpu", "limits.cpu"),
+    "memory": ("requests.memory", "memory", "limits.memory"),
+    "GPUs": tuple(f"requests.{resource}" for resource in ACCELERATORS),
+    "pods": ("pods", "count/pods"),
+    "storage": ("requests.storage",),
+    "PVCs": ("persistentvolumeclaims", "count/persistentvolumeclaims"),
+    "Services": ("services", "count/services"),
+    "ConfigMaps": ("configmaps", "count/configmaps"),
+}
 
 
 class Pods(Struct, frozen=True):
@@ -43,6 +56,12 @@ class Demand(Struct, frozen=True):
     steps: tuple[PodStep, ...]
     objects: Amounts = {}
     claims: tuple[Amounts, ...] = ()
+
+
+def list_unlimited(quotas: Iterable[ResourceQuota]) -> tuple[str, ...]:
+    """Name what none of the quotas of a namespace limits, whatever the scopes of the quotas."""
+    limited = {name for item in quotas for name in amounts(item.spec.hard)}
+    return tuple(what for what, resources in _LIMITS.items() if limited.isdisjoint(resources))
 
 
 def check(

@@ -21,7 +21,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, find_bad_node, judge
 from kubectl_sky.plan.devices import with_devices
 from kubectl_sky.plan.resources import ACCELERATORS, list_requested
-from kubectl_sky.tasks import devices, evidence, find, ranks, room
+from kubectl_sky.tasks import devices, evidence, find, limits, ranks, room
 from kubectl_sky.tasks.find import Item
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.core_objects import Pvc
@@ -297,6 +297,9 @@ class ClusterCheck(
     groups: Sequence[str]
     gang_scheduling: Annotated[str, Note("the API version of Kubernetes' PodGroups; may be empty")]
     missing: list[MissingRight]
+    unlimited: Annotated[
+        tuple[str, ...], Note("of a namespace with a quota: what no quota or policy limits")
+    ] = ()
 
     @property
     def ok(self) -> bool:
@@ -317,6 +320,7 @@ def check_cluster(session: Session) -> ClusterCheck:
             _list_if_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS)
         )
         nodes = pool.submit(_list_if_allowed, CoreManager(session).list_nodes)
+        unlimited = pool.submit(_list_unlimited, session)
         missing = [
             MissingRight(str(right), right.optional, right.extra, right.commands)
             for right, may in zip(rights, allowed, strict=True)
@@ -341,7 +345,15 @@ def check_cluster(session: Session) -> ClusterCheck:
         cluster_nodes=node_count,
         groups=tuple(groups),
         gang_scheduling=gang_scheduling,
+        unlimited=unlimited.result(),
     )
+
+
+def _list_unlimited(session: Session) -> tuple[str, ...]:
+    """Name what is not limited if an admin limits something; nobody asks for it without a quota."""
+    namespace = session.namespace
+    quotas = _list_if_allowed(lambda: objects.list_all(session, kinds.RESOURCE_QUOTA, namespace))
+    return limits.list_unlimited(session, namespace, quotas) if quotas else ()
 
 
 def make_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:

@@ -156,6 +156,18 @@ STORAGE_CLASS = ReadKind(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, shape=objects.Object
 )
 TOPOLOGY = ReadKind(*_KUEUE, "Topology", "topologies", namespaced=False, shape=scheduled.Topology)
+VALIDATING_POLICY = _cluster_kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+)
+VALIDATING_POLICY_BINDING = _cluster_kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+)
 VOLCANO_QUEUE = ReadKind(
     "scheduling.volcano.sh",
     "v1beta1",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.errors import Refused
+from kubectl_sky.tasks import doctor
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
@@ -293,3 +294,11 @@ def test_submit_later_stage_in_queue_does_not_warn_of_no_gang_scheduler(
     script = f"{PIPELINE}num_nodes: 2\n"
     noted = send(script, backend="indexed", queue="gold").noted
     assert not any("no gang scheduler" in note for note in noted)
+
+
+def test_doctor_names_what_no_quota_limits(api: FakeCluster) -> None:
+    assert doctor.check_cluster(api.session()).unlimited == ()  # nobody limits anything here
+    put_quota(api, {"requests.cpu": "1", "requests.memory": "1Gi", "pods": "3", "services": "9"})
+    unlimited = ("GPUs", "storage", "PVCs", "ConfigMaps", "Services with externalIPs")
+    assert doctor.check_cluster(api.session()).unlimited == unlimited
+    assert api.changes == []

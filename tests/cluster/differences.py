@@ -48,6 +48,7 @@ REAL_ONLY = {
     "tests/e2e/test_disruptions.py::test_nodes_without_addresses_name_each_other": _DNS,
     "tests/e2e/test_evictions.py::test_commands_pod_over_ephemeral_storage_report_evicted": _ROOM,
     "tests/e2e/test_evictions.py::test_commands_evicted_pod_name_node_and_reason": _EVICTIONS,
+    "tests/e2e/test_users.py::test_users_add_policy_refuses_ways_out_of_namespace": _RULED,
     "tests/e2e/test_volcano.py::test_submit_volcano_bound_gang_runs_to_completion": _BOUND,
     _TROUBLE.format("image-name"): _IMAGES,
     _TROUBLE.format("spread"): _PLACED,

@@ -1,6 +1,8 @@
 """A user with a quota, from `users add` to `users remove`, as the admin and as the user."""
 
+import json
 import secrets
+from typing import Any
 
 import pytest
 
@@ -64,6 +66,88 @@ def test_users_add_enforces_quota_until_remove(
         eventually(lambda: kubectl("get", "namespace", where).returncode != 0)
         assert sky("users", "show", alice, "-n", where).returncode == 2
     finally:
+        kubectl("delete", "namespace", where, "--wait=false", "--ignore-not-found")
+
+
+def make_service(**spec: Any) -> dict[str, Any]:
+    ports = [{"port": 443}]
+    metadata = {"name": "trial"}
+    spec = {"selector": {"a": "b"}, "ports": ports, **spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def make_pod(port: dict[str, int], **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "busybox:1.36", "ports": [port]}]
+    spec = {"containers": containers, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trial"}, "spec": spec}
+
+
+def make_ingress(host: str, **spec: Any) -> dict[str, Any]:
+    backend = {"service": {"name": "trial", "port": {"number": 80}}}
+    rule = {"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    rules = [rule | {"host": host} if host else rule]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "trial"},
+        "spec": {"rules": rules, **spec},
+    }
+
+
+NOT_ALLOWED = {
+    "externalIPs of Services": [make_service(externalIPs=["203.0.113.7"])],
+    "types NodePort and LoadBalancer": [
+        make_service(type="NodePort"),
+        make_service(type="LoadBalancer"),
+    ],
+    "hostNetwork": [make_pod({"containerPort": 80, "hostPort": 80}, hostNetwork=True)],
+    "hostPort": [make_pod({"containerPort": 80, "hostPort": 80})],
+    "other hosts than the annotation": [
+        make_ingress("chat.example.com"),
+        make_ingress("alice.example.com"),
+        make_ingress("a.alice.example.com", tls=[{"hosts": ["chat.example.com"]}]),
+        make_ingress(""),
+    ],
+}
+ALLOWED = [
+    make_service(clusterIP="None"),
+    make_pod({"containerPort": 80}),
+    make_ingress("a.alice.example.com", tls=[{"hosts": ["a.alice.example.com"]}]),
+]
+
+
+def test_users_add_policy_refuses_ways_out_of_namespace(
+    sky: Command, kubectl: Command, cluster: Cluster, where: str
+) -> None:
+    def trial(item: dict[str, Any]) -> str:
+        done = kubectl("create", "-n", where, "--dry-run=server", "-f", "-", stdin=json.dumps(item))
+        return done.stderr if done.returncode else ""
+
+    # Pod Security does not refuse hostNetwork here, and the quota no ports: the policy does.
+    add = ("users", "add", cluster.users["alice"], "-n", where, "--pod-security", "privileged")
+    added = sky(*add, "--policy")
+    assert added.returncode == 0, added.stderr
+    kinds = "validatingadmissionpolicy,validatingadmissionpolicybinding"
+
+    try:
+        hosts = "kubectl-sky/ingress-hosts=*.alice.example.com"
+        kubectl("annotate", "namespace", where, hosts)
+        kubectl("delete", "quota", "--all", "-n", where)
+        allowed = make_ingress("a.alice.example.com")
+        eventually(lambda: trial(make_service(externalIPs=["203.0.113.7"])))
+        eventually(lambda: not trial(allowed))
+        for message, items in NOT_ALLOWED.items():
+            for item in items:
+                assert message in trial(item), item
+        assert [trial(item) for item in ALLOWED] == ["", "", ""]
+
+        unlimited = sky.json("users", "show", cluster.users["alice"], "-n", where)["unlimited"]
+        assert "storage" in unlimited
+        assert "Services with externalIPs" not in unlimited
+        policy = kubectl.json("get", "validatingadmissionpolicy", "kubectl-sky-users")
+        assert policy["status"]["typeChecking"] == {}
+    finally:
+        kubectl("delete", kinds, "kubectl-sky-users")
         kubectl("delete", "namespace", where, "--wait=false", "--ignore-not-found")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.quota import Demand, Pods, PodStep, check
+from kubectl_sky.plan.quota import Demand, Pods, PodStep, check, list_unlimited
 from kubectl_sky.plan.resources import PodResources, show
 from kubectl_sky.words.core_objects import LimitRange, ResourceQuota
 from tests.reading import read_as, read_list, read_spec
@@ -91,6 +91,13 @@ def test_quota_smaller_than_all_nodes_is_refused(hard: Json, message: str) -> No
 )
 def test_quota_large_enough_is_accepted(quota: Json) -> None:
     assert refusal(make_demand(), quota) == ""
+
+
+def test_list_unlimited_names_what_no_quota_limits() -> None:
+    limited = {"cpu": "1", "requests.memory": "1Gi", "requests.amd.com/gpu": "0", "pods": "5"}
+    items = [make_quota(limited), make_quota({"count/services": "1", "configmaps": "9"})]
+    quotas = read_list(ResourceQuota, items)
+    assert list_unlimited(quotas) == ("storage", "PVCs")
 
 
 def test_quota_used_by_other_tasks_is_refused_with_usage() -> None:

@@ -3,9 +3,11 @@
 from fastapi import APIRouter
 from msgspec import Struct
 
+from kubectl_sky.cluster import objects
+from kubectl_sky.words import kinds
 from kubectl_sky_server.rest.documents import DocumentRoute
 from kubectl_sky_server.rest.identity import AnyCaller
-from kubectl_sky_server.users import action
+from kubectl_sky_server.users import model
 from kubectl_sky_server.users.model import Quota
 
 router = APIRouter(tags=["cluster"], route_class=DocumentRoute)
@@ -20,4 +22,5 @@ class Quotas(Struct, frozen=True):
 @router.get("/quotas")
 def quotas(caller: AnyCaller) -> Quotas:
     """List the quotas of the namespace: what is used, and the limit of each resource."""
-    return Quotas(action.get_account(caller.session, None, None).quotas)
+    items = objects.list_all(caller.session, kinds.RESOURCE_QUOTA, caller.session.namespace)
+    return Quotas(tuple(model.uses_of(items)))

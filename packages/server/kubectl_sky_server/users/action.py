@@ -13,6 +13,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import Manifest, render_template
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.limits import list_unlimited
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.core_objects import ResourceQuota
 from kubectl_sky.words.kinds import Kind
@@ -35,7 +36,10 @@ _KINDS = (
 
 
 class Request(Struct, frozen=True):
-    """What `users add` is to create. Without a namespace it is the user's own."""
+    """What `users add` is to create. Without a namespace it is the user's own.
+
+    `policy` is whether the cluster is to get the admission policy of all users' own namespaces.
+    """
 
     user: User
     kind: str
@@ -44,6 +48,7 @@ class Request(Struct, frozen=True):
     cluster_queue: str | None = None
     pod_security: str | None = None
     extras: Collection[str] | None = None  # as in rights.EXTRAS; None: those that it has
+    policy: bool = False
 
 
 class Change(Struct, frozen=True):
@@ -107,9 +112,11 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
         request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline"),
     )
 
-    items = [manifest.object for manifest in render(account, with_namespace=owns_namespace)]
+    manifests = render(account, with_namespace=owns_namespace, with_policy=request.policy)
+    items = [manifest.object for manifest in manifests]
     _check_others(request, items, live)
-    existing = {_key(item): item for item in (*live, *filter(None, [namespace]))}
+    policies = _list_policies(session) if request.policy else []
+    existing = {_key(item): item for item in (*live, *policies, *filter(None, [namespace]))}
     if dry_run == "server" and not namespace:
         dry_run = "client"
         notes = (*notes, f'namespace "{name}" does not exist yet: its objects were not checked')
@@ -122,9 +129,13 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     return Added(account, (*changes, *(Change(item, "deleted") for item in stale)), notes)
 
 
-def render(account: Account, *, with_namespace: bool) -> Iterator[Manifest]:
-    """Yield the objects of a user in the order of creation: no rights before the quota exists."""
+def render(
+    account: Account, *, with_namespace: bool, with_policy: bool = False
+) -> Iterator[Manifest]:
+    """Yield the objects of a user in the order of creation: no rights before the limits exist."""
     parts = {
+        "policy": with_policy,
+        "policybinding": with_policy,
         "namespace": with_namespace,
         "role": True,
         "quota": account.hard,
@@ -148,6 +159,20 @@ def _get_namespace(session: Session, name: str) -> Json | None:
         kind = kinds.NAMESPACE
         return objects.get_manifest(session, kind, name) | {"apiVersion": "v1", "kind": kind.kind}
     return None
+
+
+def _list_policies(session: Session) -> list[Json]:
+    """Return the admission policies of the cluster, and their bindings. Raises ClusterError."""
+    try:
+        return [
+            item
+            for kind in (kinds.VALIDATING_POLICY, kinds.VALIDATING_POLICY_BINDING)
+            for item in objects.list_manifests(session, kind)
+        ]
+    except NotServed:
+        raise ClusterError(
+            "the cluster has no ValidatingAdmissionPolicies", "omit --policy"
+        ) from None
 
 
 def _find_served_queue(session: Session) -> Kind | None:
@@ -182,7 +207,7 @@ def _check_namespace(request: Request, name: str, namespace: Json | None) -> boo
     """Return whether the namespace is the user's, or is to be created for the user.
 
     Raises UserError for one that is being deleted, or that Kubernetes or our programs run in, and
-    for one of somebody else that nobody chose, or whose Pod Security level is to change.
+    for one of somebody else that nobody chose, or that is to change.
     """
     if name.startswith("kube-"):
         raise UserError(
@@ -208,6 +233,12 @@ def _check_namespace(request: Request, name: str, namespace: Json | None) -> boo
             f'namespace "{name}" was not created for user "{request.user.name}", and'
             " its Pod Security level is not changed",
             "omit --pod-security",
+        )
+    if request.policy:
+        raise UserError(
+            f'namespace "{name}" was not created for user "{request.user.name}", and'
+            " the policy is only for namespaces that `users add` has created",
+            "omit --policy",
         )
     return False
 
@@ -333,7 +364,7 @@ def list_accounts(session: Session, namespace: str | None) -> list[model.User]:
 
 
 def get_account(session: Session, name: str | None, namespace: str | None) -> model.User:
-    """Return a user with the use of its quota; without a name, the quotas of the namespace.
+    """Return a user with its quota and what is not limited; without a name, those of the namespace.
 
     Raises UserError if the user is not found.
     """
@@ -343,7 +374,8 @@ def get_account(session: Session, name: str | None, namespace: str | None) -> mo
     with suppress(NotServed, Forbidden):
         queues = access.list_kueue(session, kinds.LOCAL_QUEUE, where) if role else []
     quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, where)
-    return model.account(where, role, quotas, queues)
+    unlimited = list_unlimited(session, where, quotas)
+    return model.account(where, role, quotas, queues, unlimited)
 
 
 def _get_role(session: Session, name: str, namespace: str | None) -> Object:
@@ -367,7 +399,7 @@ class Removal(Struct, frozen=True):
 
     `objects` are the user's, the Role last: as long as it exists, a second `remove` finds the user.
     They include the namespace if it was created for the user and no other user added by `users add`
-    has it. `others` are these users.
+    has it. `others` are these users. `running` and `services` are tasks and services of the user.
     """
 
     namespace: str
@@ -375,6 +407,7 @@ class Removal(Struct, frozen=True):
     deletes_namespace: bool
     others: tuple[str, ...]
     running: tuple[TaskStatus, ...]
+    services: tuple[str, ...]
     volumes: int
 
 
@@ -413,8 +446,20 @@ def plan_removal(
         deletes_namespace,
         others,
         tuple(task for task in tasks if not task.over),
+        tuple(_list_services(session, where, owner)),
         len(volumes),
     )
+
+
+def _list_services(session: Session, namespace: str, owner: User | None) -> Iterator[str]:
+    """Yield the names of the services of a user; None means of all users."""
+    for kind in (kinds.DEPLOYMENT, kinds.RAY_SERVICE):
+        with suppress(NotServed):
+            items = objects.list_metadata(session, kind, namespace, label_selector=names.SERVICE)
+            for item in items:
+                metadata = item.metadata
+                if owner is None or owner.owns(metadata.labels, metadata.annotations):
+                    yield metadata.name
 
 
 def remove(session: Session, removal: Removal, dry_run: str) -> list[Change]:

@@ -21,7 +21,7 @@ def command() -> None:
 @command.command(
     "add",
     examples=[
-        "users add alice@example.com --cpus 32 --gpus A100:8 --tasks 20 --storage 500",
+        "users add alice@example.com --cpus 32 --gpus A100:8 --storage 500",
         "users add trainer --service-account -n team-a --dry-run=client",
     ],
 )
@@ -50,6 +50,13 @@ def command() -> None:
     metavar="NAME,...",
     help="Rights besides those of tasks: serve, clean; none takes them back (default: those that"
     " the user has).",
+)
+@click.option(
+    "--policy",
+    is_flag=True,
+    help="Refuse, in all namespaces that `users add` has created, Services with externalIPs, node"
+    " ports or load balancers, pods in the network of cluster nodes, and Ingresses for hosts that"
+    " their namespace does not allow.",
 )
 @options.dry_run
 @options.connection
@@ -83,6 +90,7 @@ def add(
         flags["cluster_queue"],
         flags["pod_security"],
         _extras(flags["extras"]),
+        bool(flags["policy"]),
     )
     added = action.add(cluster.session(), request, dry_run)
     output.notes(added.notes)
@@ -172,7 +180,7 @@ _CELLS: dict[str, Callable[["User"], str]] = {
 @options.connection
 @options.output("json", "yaml")
 def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> None:
-    """Show the quota of NAME: what is used, and the limit of each resource.
+    """Show the quota of NAME: what is used, the limit of each resource, and what is not limited.
 
     Without NAME, show the quotas of the namespace; you need no more than the rights of a user.
     """
@@ -187,6 +195,7 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
         facts = {"User": status.user, "Kind": status.kind} | facts
     if status.queues:
         facts["Queue"] = ", ".join(status.queues)
+    facts["Unlimited"] = ", ".join(status.unlimited)
     lines = ["\n".join(output.fields(facts))]
     if status.quotas:
         rows = [[item.resource, *item.readable, item.quota] for item in status.quotas]
@@ -202,7 +211,7 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
 )
 @click.argument("name", type=complete.Text("accounts"))
 @click.option("--keep-namespace", is_flag=True, help="Delete the rights and the quota only.")
-@click.option("-f", "--force", is_flag=True, help="Remove the user while tasks run.")
+@click.option("-f", "--force", is_flag=True, help="Remove the user while tasks or services run.")
 @options.yes
 @options.dry_run_delete
 @options.connection
@@ -231,16 +240,31 @@ def remove(
     _print_changes(name, changes, form, options.DRY_RUNS[dry_run])
     if removal.others:
         output.note(f"namespace {removal.namespace} is kept: {', '.join(removal.others)} use it")
+    running = _describe_running(removal)
+    if running and dry_run == "none" and not removal.deletes_namespace:
+        output.note(f"still running in namespace {removal.namespace}: {running}")
+
+
+def _describe_running(removal: "Removal") -> str:
+    """Name the tasks and services that are not finished: `2 tasks (ID, ID), 1 service (chat)`."""
+    running = {"task": [task.id for task in removal.running], "service": removal.services}
+    return ", ".join(
+        f"{output.count(len(items), what)} ({', '.join(items[:12])})"
+        for what, items in running.items()
+        if items
+    )
 
 
 def _check_removal(removal: "Removal", *, force: bool, confirmed: bool) -> None:
-    """Refuse while tasks run, and ask before a namespace is deleted. Raises UserError."""
-    if removal.running and not force:
-        ids = ", ".join(task.id for task in removal.running[:12])
+    """Refuse while tasks or services run, and ask before a namespace is deleted.
+
+    Raises UserError.
+    """
+    running = _describe_running(removal)
+    if running and not force:
         raise UserError(
-            f'{output.count(len(removal.running), "task")} of namespace "{removal.namespace}" not'
-            f" finished: {ids}",
-            "stop them first, or use --force",
+            f'not finished in namespace "{removal.namespace}": {running}',
+            "run `kubectl sky stop` and `kubectl sky serve down` first, or use --force",
         )
     if removal.deletes_namespace and not confirmed:
         volumes = output.count(removal.volumes, "volume")

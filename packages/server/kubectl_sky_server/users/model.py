@@ -1,7 +1,7 @@
 """A user's namespace, rights and quota: what `users add` creates, and what the cluster has."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import Struct
@@ -176,6 +176,9 @@ class User(Struct, frozen=True, rename={"kind": "subject"}):
     created_at: str
     queues: tuple[str, ...]
     quotas: tuple[Quota, ...]
+    unlimited: Annotated[
+        tuple[str, ...], Note("what no quota or policy limits; only of `users show`")
+    ] = ()
 
     def use(self, *resources: str) -> str:
         """Return used and limit of the first of these resources with a quota; "-" without."""
@@ -202,26 +205,30 @@ def account(
     role: Object | None,
     quotas: Iterable[ResourceQuota],
     queues: Iterable[KueueQueue] = (),
+    unlimited: tuple[str, ...] = (),
 ) -> User:
     user = _name_of(role) if role else ""
     kind = role.metadata.labels.get(names.ACCOUNT, "") if role else ""
     created_at = role.metadata.creation_timestamp if role else ""
-
-    uses = []
-    for quota in quotas:
-        used = amounts(quota.status.used)
-        for name, limit in sorted(amounts(quota.spec.hard).items()):
-            size = show(name, used[name]) if name in used else "0"
-            uses.append(Quota(quota.metadata.name, name, size, show(name, limit)))
 
     return User(
         user=user,
         kind=kind,
         namespace=namespace,
         created_at=created_at,
-        quotas=tuple(uses),
+        quotas=tuple(uses_of(quotas)),
         queues=tuple(item.metadata.name for item in queues if _name_of(item) == user),
+        unlimited=unlimited,
     )
+
+
+def uses_of(quotas: Iterable[ResourceQuota]) -> Iterator[Quota]:
+    """Yield the limits of quotas, and what is used of them."""
+    for quota in quotas:
+        used = amounts(quota.status.used)
+        for name, limit in sorted(amounts(quota.spec.hard).items()):
+            size = show(name, used[name]) if name in used else "0"
+            yield Quota(quota.metadata.name, name, size, show(name, limit))
 
 
 def _name_of(item: Object) -> str:

@@ -12,7 +12,7 @@ from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Conflict, Forbidden, UserError
 from kubectl_sky.observe import rights
-from kubectl_sky.words import kinds, owners
+from kubectl_sky.words import kinds, names, owners
 from kubectl_sky_server.users import action as actions
 from kubectl_sky_server.users.action import Added, Request
 from kubectl_sky_server.users.model import DEFAULTS, GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
@@ -27,6 +27,7 @@ NAMESPACE = "sky-alice-example-com"
 QUOTA = QuotaFlags(cpus="8", memory="16", gpus="A100:2", tasks="4")
 KINDS = {kinds.NAMESPACE, kinds.ROLE, kinds.ROLE_BINDING, kinds.LIMIT_RANGE, kinds.SERVICE_ACCOUNT}
 Add = Callable[..., Added]
+POLICIES = {kinds.VALIDATING_POLICY, kinds.VALIDATING_POLICY_BINDING}
 KUEUE = {kinds.LOCAL_QUEUE, kinds.CLUSTER_QUEUE}
 
 
@@ -307,7 +308,8 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Add) -> None:
     assert [status.use(name) for name in resources] == ["1.5/8", "204.8Mi/16Gi", "0/2", "2/4"]
 
     shown = actions.get_account(api.session(), "alice@example.com", None)
-    assert shown == status
+    assert replace(shown, unlimited=()) == status
+    assert shown.unlimited == ("storage", "Services with externalIPs")
 
     memory = next(item for item in shown.quotas if item.resource == "requests.memory")
     assert memory.readable == ("204.8Mi", "16Gi")
@@ -316,6 +318,15 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Add) -> None:
     assert (nameless.user, nameless.quotas) == ("", shown.quotas)
     with pytest.raises(UserError, match='user "bob" not found'):
         actions.get_account(api.session(), "bob", None)
+
+
+def test_show_names_no_external_addresses_if_the_cluster_refuses_them(
+    api: FakeCluster, add: Add
+) -> None:
+    add(replace(QUOTA, storage="500"))
+    api.before("create services", lambda: 422)
+    assert actions.get_account(api.session(), ALICE.name, None).unlimited == ()
+    assert "services kubectl-sky-dry-run" not in api.names()
 
 
 def test_remove_deletes_binding_first_and_role_last(api: FakeCluster, add: Add) -> None:
@@ -361,6 +372,26 @@ def test_remove_names_running_tasks(api: FakeCluster, add: Add) -> None:
     assert kept.running == ()  # another user's
 
 
+def test_remove_is_refused_while_services_run(
+    api: FakeCluster, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE)
+    add(namespace=NAMESPACE)
+    api.kinds |= {kinds.DEPLOYMENT}
+    chat = put(api, kinds.DEPLOYMENT, "chat", "alice-example.com")
+    chat["metadata"]["labels"]["kubectl-sky/service"] = "chat"
+    chat["metadata"]["annotations"]["kubectl-sky/user"] = ALICE.name
+    api.put(chat)
+    monkeypatch.setattr(Session, "connect", api.session)
+
+    refused = CliRunner().invoke(sky, ["users", "remove", ALICE.name])
+    assert f'not finished in namespace "{NAMESPACE}": 1 service (chat)' in str(refused.exception)
+    assert f"rolebindings {NAME}" in api.names()
+    done = CliRunner().invoke(sky, ["users", "remove", ALICE.name, "--force"])
+    assert f"still running in namespace {NAMESPACE}: 1 service (chat)" in done.stderr
+    assert f"rolebindings {NAME}" not in api.names()
+
+
 def test_user_with_several_namespaces_is_ambiguous(api: FakeCluster, add: Add) -> None:
     add()
     put(api, kinds.ROLE, "second", "alice-example.com")
@@ -398,6 +429,36 @@ def test_add_other_cluster_queue_is_refused_before_writes(api: FakeCluster, add:
         add(QuotaFlags(cpus="1"), cluster_queue="iron")
     assert api.writes == []
     assert done(add(cluster_queue="gold"))["localqueue.kueue.x-k8s.io"] == "unchanged"
+
+
+def test_add_policy_is_created_before_the_namespace_and_stays(api: FakeCluster, add: Add) -> None:
+    api.kinds |= POLICIES
+    add(policy=True)
+    assert api.writes[:3] == [
+        "patch validatingadmissionpolicies kubectl-sky-users",
+        "patch validatingadmissionpolicybindings kubectl-sky-users",
+        f"patch namespaces {NAMESPACE}",
+    ]
+    assert set(done(add(policy=True)).values()) == {"unchanged"}
+    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
+    assert len(api.names()) == 2
+
+    binding = api.get(kinds.VALIDATING_POLICY_BINDING, "kubectl-sky-users")
+    (term,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert term == {"key": names.ACCOUNT, "operator": "Exists"}
+
+
+def test_add_policy_of_foreign_namespace_is_refused(api: FakeCluster, add: Add) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE)
+    with pytest.raises(UserError, match="omit --policy"):
+        add(namespace=NAMESPACE, policy=True)
+    assert api.writes == []
+
+
+def test_add_policy_without_kind_is_refused(api: FakeCluster, add: Add) -> None:
+    with pytest.raises(ClusterError, match="has no ValidatingAdmissionPolicies"):
+        add(policy=True)
+    assert api.writes == []
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

@@ -8,9 +8,9 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.words import owners
 from kubectl_sky_server.users.action import render
 from kubectl_sky_server.users.model import (
+    DEFAULTS,
     GROUP,
     SERVICE_ACCOUNT,
-    DEFAULTS,
     USER,
     Account,
     QuotaFlags,
