@@ -215,9 +215,10 @@ class FakeCluster:
         """Create or replace an object, and return it."""
         kind = kind_of(item)
         assert kind
-        path = objects.path(kind, self.namespace, item["metadata"]["name"])
+        metadata = item["metadata"] | {"namespace": self.namespace}
+        path = objects.path(kind, self.namespace, metadata["name"])
         with self._changed:
-            return self._store(path, item)
+            return self._store(path, item | {"metadata": metadata})
 
     def change(self, kind: Kind, name: str, **fields: Any) -> None:
         """Change top-level fields of an object."""
@@ -527,7 +528,8 @@ class FakeCluster:
         kept = previous["metadata"] if previous else {"uid": f"uid-{number}"}
         identity = {key: kept.get(key, "") for key in ("uid", "creationTimestamp")}
         identity["creationTimestamp"] = identity["creationTimestamp"] or self._now()
-        identity |= {"resourceVersion": str(number), "namespace": self.namespace}
+        namespace = item["metadata"].get("namespace") or self.namespace
+        identity |= {"resourceVersion": str(number), "namespace": namespace}
         item = _copy(item | {"metadata": item["metadata"] | identity})
         self._objects[path] = item
         change = "MODIFIED" if previous else "ADDED"

@@ -4,7 +4,7 @@ The API server sorts objects by name only, so its own pages do not have the newe
 page reads the metadata of all workloads, and in full only its own tasks and their pods.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -52,6 +52,24 @@ def read(session: Session, scope: Scope, limit: int, before: Position | None) ->
     pipeline_ids = {task.member.id for task in page if task.member}
     groups = [pipeline for pipeline in pipelines(tasks) if pipeline.id in pipeline_ids]
     return Page(explain_all(session, scope.namespace, page), groups, last)
+
+
+def read_several(
+    session: Session, scopes: Sequence[Scope], limit: int, before: Position | None
+) -> Page:
+    """Return a page of the tasks of several scopes as one list."""
+    pages = [read(session, scope, limit, before) for scope in scopes]
+    tasks = {task.position(): task for page in pages for task in page.tasks}
+    chosen, last = cut(tasks, limit, before)
+    if chosen and any(page.last for page in pages):
+        last = chosen[-1]
+
+    shown = [tasks[position] for position in chosen]
+    named = {(task.namespace, task.member.id) for task in shown if task.member}
+    groups = [
+        group for page in pages for group in page.pipelines if (group.namespace, group.id) in named
+    ]
+    return Page(shown, groups, last)
 
 
 def _members(session: Session, scope: Scope) -> dict[Position, str]:

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import HTTPConnection
 
+from kubectl_sky.actions import namespaces
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
@@ -386,3 +387,29 @@ def _scope(
 
 AnyCaller = Annotated[Caller, Depends(_caller)]
 AnyScope = Annotated[Scope, Depends(_scope)]
+
+
+def _namespaces(
+    caller: AnyCaller,
+    my_namespaces: Annotated[
+        bool,
+        Query(
+            description="The namespace, and those of `users add` for you and your groups,"
+            " as far as you may list tasks there."
+        ),
+    ] = False,
+) -> list[str]:
+    own = namespaces.list_own(caller.session) if my_namespaces else []
+    return own or [caller.session.namespace]
+
+
+Namespaces = Annotated[list[str], Depends(_namespaces)]
+
+
+def _scopes(scope: AnyScope, names: Namespaces) -> list[Scope]:
+    if scope.namespace is None:
+        return [scope]
+    return [replace(scope, namespace=name) for name in names]
+
+
+Scopes = Annotated[list[Scope], Depends(_scopes)]

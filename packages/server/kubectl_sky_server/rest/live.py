@@ -8,7 +8,7 @@ import asyncio
 import secrets
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from time import monotonic
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
-from msgspec import UNSET, Raw, Struct, field
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from kubectl_sky.errors import Forbidden, Interrupted, SkyError, Unauthorized, attempt
@@ -48,12 +48,12 @@ _MAX_WINDOWS = 100  # whose rows are known, of a list
 _WINDOW_TIME = timedelta(minutes=1)  # in which a task does not become too old for a window
 
 _TASK = "task"
-_PIPELINE = "pipeline"
+PIPELINE = "pipeline"
 
-_Wake = Callable[[], object]
+Wake = Callable[[], object]
 
 
-class _Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True):
     """A task or pipeline as JSON, and the version of the list that it made; empty if gone."""
 
     version: int
@@ -63,29 +63,26 @@ class _Entry(Struct, frozen=True):
     row: Row | None = None
 
 
-_GONE = _Entry(0, b"")
+_GONE = Entry(0, b"")
 
 
 class _Place(Struct):
-    """What a viewer has been sent: the changes up to a version.
+    """What a viewer of a whole list has been sent: the changes up to a version.
 
-    Of a whole list some rows, while it `walks`; of a window the versions of its rows.
+    While it `walks`, only some rows.
     """
 
     version: int
     walks: bool = False
     before: Position | None = None
-    found: Found | None = None
-    sent: dict[Key, int] = field(default_factory=dict)
 
 
-class _Rows(Struct, frozen=True):
-    """The rows of a window, as far as they have changed."""
+class Finding(Struct, frozen=True):
+    """The tasks of a window in a version of a list."""
 
-    order: list[str]
-    counts: Mapping[str, int]
-    tasks: list[Raw]
-    pipelines: list[Raw]
+    version: int
+    found: Found
+    at: datetime
 
 
 class LiveList:
@@ -96,7 +93,8 @@ class LiveList:
 
     def __init__(self, caller: Caller, scope: Scope, turn: Lock, memory: Memory) -> None:
         self.ended = Event()
-        self._error: SkyError = Interrupted("nobody has looked for a while")
+        self.ready = False  # whether all existing tasks are known
+        self.error: SkyError = Interrupted("nobody has looked for a while")
         self._scope = scope
         self._turn = turn
         self._memory = memory
@@ -104,30 +102,29 @@ class LiveList:
         self._reader = caller.credential
         self._session = caller.session.in_namespace(caller.session.namespace)
         self._refused: set[bytes] = set()  # credentials that cannot read the list
-        self._viewers: dict[_Wake, Caller] = {}
+        self._viewers: dict[Wake, Caller] = {}
         self._seen_at = monotonic()
 
         self._lock = Lock()
-        self._ready = False  # whether all existing tasks are known
         self._epoch = secrets.token_hex(4)
         self._version = 0
         self._oldest = 0  # viewers of an earlier version get the whole list
-        self._entries: dict[Key, _Entry] = {}  # the one that changed last is the last
+        self._entries: dict[Key, Entry] = {}  # the one that changed last is the last
         self._order: list[Position] = []  # of the tasks, the newest last
         self._gone: dict[Key, None] = {}
-        self._found: dict[Window, Found] = {}
+        self._findings: dict[Window, Finding] = {}
         self._finding = Lock()
         self._finders = CapacityLimiter(1)
         self._stages: dict[tuple[str, str], dict[str, TaskStatus]] = defaultdict(dict)
 
     @property
     def is_current(self) -> bool:
-        return self._ready and not self.ended.is_set()
+        return self.ready and not self.ended.is_set()
 
     def run(self) -> None:
         """Follow the tasks until nobody has looked for a while, or the cluster refuses."""
         _, error = attempt(self._follow)
-        self._error = problems.conceal_bug(error) if error else self._error
+        self.error = problems.conceal_bug(error) if error else self.error
         self.ended.set()
         self._wake()
 
@@ -146,7 +143,7 @@ class LiveList:
         chosen = self._order[start:end][::-1]
         tasks = [self._entries[_TASK, namespace, task_id] for _, task_id, namespace in chosen]
         named = dict.fromkeys(
-            (_PIPELINE, position[2], task.pipeline)
+            (PIPELINE, position[2], task.pipeline)
             for position, task in zip(chosen, tasks, strict=True)
         )
         groups = [self._entries[key] for key in named if key in self._entries]
@@ -159,38 +156,26 @@ class LiveList:
         return page, last
 
     async def view(
-        self, caller: Caller, window: Window, last_id: str | None, seconds: float
+        self, caller: Caller, last_id: str | None, seconds: float
     ) -> AsyncIterator[bytes]:
-        """Yield events: the rows of a window, and when they change.
+        """Yield events: the whole list, unless the viewer has a version of it; then changes.
 
-        Without rows, the whole list, unless the viewer has a version of it; then changes. Ends
-        with an `error` when the list does.
+        Ends with an `error` when the list does.
         """
-        woken = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        wake = partial(loop.call_soon_threadsafe, woken.set)
-        deadline = loop.time() + seconds
-
         epoch, _, known = (last_id or "").partition("-")
         version = int(known) if epoch == self._epoch and known.isdecimal() else -1
         place = _Place(version)
+        async for chunk in follow([self], caller, partial(self._next, place), seconds):
+            yield chunk
 
+    @contextmanager
+    def viewed(self, caller: Caller, wake: Wake) -> Iterator[None]:
+        """Call `wake` after each change; the token of the caller may read the list."""
         with self._lock:
             self._viewers[wake] = caller
             self._choose_reader()
         try:
-            while loop.time() < deadline and not self.ended.is_set():
-                woken.clear()
-                chunk = await self._next_window(place, window) if window.rows else self._next(place)
-                if chunk:
-                    yield chunk
-                    continue
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(woken.wait(), KEEP_ALIVE_SECONDS)
-                    continue
-                yield KEEP_ALIVE
-            if self.ended.is_set():
-                yield format_error(self._error)
+            yield
         finally:
             with self._lock:
                 self._seen_at = monotonic()
@@ -238,14 +223,14 @@ class LiveList:
                 if tasks.complete and unseen:
                     self._apply(Changes([], sorted(unseen)))
                     unseen.clear()
-                if tasks.complete and not self._ready:
-                    self._ready = True
+                if tasks.complete and not self.ready:
+                    self.ready = True
                     self._wake()
                 if tasks.complete:
                     until_complete.close()
                 else:
                     self._memory.check()
-                if changes and self._ready:
+                if changes and self.ready:
                     self._wake()
                 if not self._viewers and monotonic() > self._seen_at + _IDLE_SECONDS:
                     return
@@ -269,7 +254,7 @@ class LiveList:
                     self._stages[place][task.id] = task
                     touched.add(place)
                 key = _TASK, task.namespace, task.id
-                self._put(key, _Entry(0, text, task.position(), pipeline, row))
+                self._put(key, Entry(0, text, task.position(), pipeline, row))
 
             for namespace, task_id in changes.gone:
                 before = self._entries.get((_TASK, namespace, task_id))
@@ -282,12 +267,12 @@ class LiveList:
                 tasks = self._stages[place].values()
                 texts = [msgspec.json.encode(group.document) for group in pipelines(tasks)]
                 if texts:
-                    self._put((_PIPELINE, *place), _Entry(0, texts[0]))
+                    self._put((PIPELINE, *place), Entry(0, texts[0]))
                 else:
-                    self._put((_PIPELINE, *place), _GONE)
+                    self._put((PIPELINE, *place), _GONE)
                     del self._stages[place]
 
-    def _put(self, key: Key, entry: _Entry) -> None:
+    def _put(self, key: Key, entry: Entry) -> None:
         before = self._entries.get(key, _GONE)
         if entry.text == before.text:
             return
@@ -306,10 +291,10 @@ class LiveList:
                 del self._gone[oldest]
                 self._oldest = self._entries.pop(oldest).version
 
-    def _next(self, place: _Place) -> bytes:
+    async def _next(self, place: _Place) -> bytes:
         """Return the next events for a viewer, whose place moves on; empty if it has all."""
         with self._lock:
-            if not self._ready:
+            if not self.ready:
                 return b""
             if place.version < self._oldest:
                 place.version = self._version
@@ -329,7 +314,7 @@ class LiveList:
 
     def _next_changes(self, place: _Place) -> bytes:
         """Return changes, the oldest first; the last one has the id of its version."""
-        newer: list[tuple[Key, _Entry]] = []
+        newer: list[tuple[Key, Entry]] = []
         for key, entry in reversed(self._entries.items()):
             if entry.version <= place.version:
                 break
@@ -348,41 +333,25 @@ class LiveList:
         *others, last = events
         return b"".join([*starmap(format_event, others), format_event(*last, self._id(place))])
 
-    async def _next_window(self, place: _Place, window: Window) -> bytes:
-        """Return what has changed of a window; empty if nothing has."""
-        if not self._ready:
-            return b""
-        found = self._found.get(window)
-        if not (found and self._is_current(found, window)):
-            found = await to_thread.run_sync(self._find, window, limiter=self._finders)
-        if found is place.found:
-            return b""
-
-        with self._lock:
-            tasks = {key: self._entries[key] for key in found.keys if key in self._entries}
-            named = {(_PIPELINE, key[1], task.pipeline) for key, task in tasks.items()}
-            groups = {key: self._entries[key] for key in named if key in self._entries}
-        shown = tasks | groups
-        changed = {key for key, it in shown.items() if place.sent.get(key) != it.version}
-        before = place.found
-        place.found = found
-        place.sent = {key: it.version for key, it in shown.items()}
-        if before and not changed and (before.keys, before.counts) == (found.keys, found.counts):
-            return b""
-        rows = _Rows(
-            [f"{namespace}/{task_id}" for _, namespace, task_id in found.keys],
-            found.counts,
-            [Raw(it.text) for key, it in tasks.items() if key in changed and it.text],
-            [Raw(it.text) for key, it in groups.items() if key in changed and it.text],
-        )
-        return format_event("rows", msgspec.json.encode(rows))
-
-    def _find(self, window: Window) -> Found:
+    async def find(self, window: Window) -> Finding:
         """Find the tasks of a window, once for all viewers of it."""
+        known = self._findings.get(window)
+        if known and self._is_current(known, window):
+            return known
+        return await to_thread.run_sync(self._find, window, limiter=self._finders)
+
+    def entries(self, keys: Iterable[Key]) -> dict[Key, Entry]:
+        """Return the tasks that still exist, and their pipelines."""
+        with self._lock:
+            tasks = {key: self._entries[key] for key in keys if key in self._entries}
+            named = {(PIPELINE, key[1], task.pipeline) for key, task in tasks.items()}
+            return tasks | {key: self._entries[key] for key in named if key in self._entries}
+
+    def _find(self, window: Window) -> Finding:
         with self._finding:
-            found = self._found.get(window)
-            if found and self._is_current(found, window):
-                return found
+            known = self._findings.get(window)
+            if known and self._is_current(known, window):
+                return known
             with self._lock:
                 version = self._version
                 keys = [(_TASK, namespace, task_id) for _, task_id, namespace in self._order]
@@ -392,17 +361,47 @@ class LiveList:
                 for key, entry in zip(reversed(keys), reversed(entries), strict=True)
                 if entry.row
             ]
-            found = self._found[window] = find(window, rows, version)
-            while len(self._found) > _MAX_WINDOWS:
-                del self._found[next(iter(self._found))]
-            return found
+            finding = Finding(version, find(window, rows), datetime.now(UTC))
+            self._findings[window] = finding
+            while len(self._findings) > _MAX_WINDOWS:
+                del self._findings[next(iter(self._findings))]
+            return finding
 
-    def _is_current(self, found: Found, window: Window) -> bool:
-        is_old = window.since and datetime.now(UTC) > found.at + _WINDOW_TIME
-        return found.version == self._version and not is_old
+    def _is_current(self, finding: Finding, window: Window) -> bool:
+        is_old = window.since and datetime.now(UTC) > finding.at + _WINDOW_TIME
+        return finding.version == self._version and not is_old
 
     def _id(self, place: _Place) -> str:
         return f"{self._epoch}-{place.version}"
+
+
+async def follow(
+    lists: Sequence[LiveList], caller: Caller, read: Callable[[], Awaitable[bytes]], seconds: float
+) -> AsyncIterator[bytes]:
+    """Yield what `read` returns after each change of one of the lists.
+
+    Ends with an `error` when one of them does.
+    """
+    woken = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    wake = partial(loop.call_soon_threadsafe, woken.set)
+    deadline = loop.time() + seconds
+
+    with ExitStack() as viewing:
+        for live in lists:
+            viewing.enter_context(live.viewed(caller, wake))
+        while loop.time() < deadline and not any(live.ended.is_set() for live in lists):
+            woken.clear()
+            if chunk := await read():
+                yield chunk
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), KEEP_ALIVE_SECONDS)
+                continue
+            yield KEEP_ALIVE
+        ended = [live for live in lists if live.ended.is_set()]
+        if ended:
+            yield format_error(ended[0].error)
 
 
 @contextmanager

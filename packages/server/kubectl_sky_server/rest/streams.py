@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from threading import Event, Semaphore
 from time import monotonic
 from typing import Annotated, Any
@@ -44,10 +43,11 @@ from kubectl_sky_server.rest.events import (
     format_error,
     format_event,
 )
-from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller
+from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller, Scopes
 from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.problems import Rejected
 from kubectl_sky_server.rest.tasks import TaskId
+from kubectl_sky_server.rest.views import view
 from kubectl_sky_server.rest.windows import Window
 
 router = APIRouter(tags=["streams"])
@@ -324,7 +324,7 @@ def _changes(documents: Iterator[Document], last_id: str | None) -> Iterator[tup
 def task_list_events(
     request: Request,
     caller: AnyCaller,
-    scope: AnyScope,
+    scopes: Scopes,
     window: Annotated[Window, Query()],
     last_event_id: LastEventId = None,
 ) -> OpenStream:
@@ -334,10 +334,20 @@ def task_list_events(
     of a deleted one. With `rows`, stream a part of the list: `rows` has the `order` of its tasks,
     those that have changed, and the `counts` of all that match, by status.
     """
+    if len(scopes) > 1 and not window.rows:
+        raise Rejected(400, "the events of several namespaces need rows")
     lists: LiveLists = request.app.state.lists
-    live = lists.open(caller, scope)
-    stream = OpenStream(caller, request, confirm=partial(lists.confirm, caller, scope, live))
-    stream.body_iterator = live.view(caller, window, last_event_id, stream.seconds)
+    followed = [lists.open(caller, scope) for scope in scopes]
+
+    def confirm() -> None:
+        for scope, live in zip(scopes, followed, strict=True):
+            lists.confirm(caller, scope, live)
+
+    stream = OpenStream(caller, request, confirm=confirm)
+    if window.rows:
+        stream.body_iterator = view(followed, caller, window, stream.seconds)
+    else:
+        stream.body_iterator = followed[0].view(caller, last_event_id, stream.seconds)
     return stream
 
 

@@ -41,7 +41,7 @@ from kubectl_sky.words.documents import Note, Part
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.documents import DocumentRoute, deleting, encode
 from kubectl_sky_server.rest.files import BODY, TaskText, source_of
-from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller
+from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller, Scopes
 from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.problems import Rejected
 
@@ -72,7 +72,7 @@ class SubmitOptions(BaseModel):
 def list_tasks(
     request: Request,
     caller: AnyCaller,
-    scope: AnyScope,
+    scopes: Scopes,
     limit: Annotated[int, Query(ge=1, le=1000, description="Tasks of a page.")] = 1000,
     cursor: Annotated[
         str | None, Query(pattern=_CURSOR, description="`next` of the previous page.")
@@ -87,18 +87,19 @@ def list_tasks(
     between two pages are neither repeated nor missed.
     """
     if deleted:
-        past = history.read(caller.session, scope)
-        tasks = {task.position(): task for task in past.tasks}
+        past = [history.read(caller.session, scope) for scope in scopes]
+        tasks = {task.position(): task for part in past for task in part.tasks}
         chosen, last = paging.cut(tasks, limit, _position(cursor))
         documents = [tasks[position].document for position in chosen]
-        notes = past.notes or UNSET
+        notes = [note for part in past for note in part.notes] or UNSET
         return TaskList(tasks=documents, pipelines=[], next=last and ",".join(last), notes=notes)
 
     lists: LiveLists = request.app.state.lists
-    if live := lists.find(caller, scope):
+    live = lists.find(caller, scopes[0]) if len(scopes) == 1 else None
+    if live:
         return live.page(caller, limit, _position(cursor))
 
-    page = paging.read(caller.session, scope, limit, _position(cursor))
+    page = paging.read_several(caller.session, scopes, limit, _position(cursor))
     return TaskList(
         tasks=[task.document for task in page.tasks],
         pipelines=[pipeline.document for pipeline in page.pipelines],

@@ -3,12 +3,12 @@
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from kubectl_sky.observe.documents import Task
@@ -82,19 +82,26 @@ Key = tuple[str, str, str]
 class Found(Struct, frozen=True):
     """The tasks of a window in its order, and how many of each status match."""
 
-    version: int
     keys: tuple[Key, ...]
     counts: dict[str, int]
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
-def find(window: Window, newest_first: Iterable[tuple[Key, Row]], version: int) -> Found:
+def find(window: Window, newest_first: Iterable[tuple[Key, Row]]) -> Found:
     """Find the tasks of a window."""
     matches = _matcher(window)
     matching = [(key, row) for key, row in newest_first if matches(row)]
     counts = Counter(row.status for _, row in matching)
     shown = [it for it in matching if window.status in ("", it[1].status)]
+    return Found(_choose(window, shown), dict(counts))
 
+
+def join(window: Window, parts: Iterable[Found], newest_first: Sequence[tuple[Key, Row]]) -> Found:
+    """Find the tasks of a window in what was found in several lists."""
+    counts = sum((Counter(part.counts) for part in parts), Counter[str]())
+    return Found(_choose(window, newest_first), dict(counts))
+
+
+def _choose(window: Window, shown: Sequence[tuple[Key, Row]]) -> tuple[Key, ...]:
     column = window.sort.removeprefix("-")
     is_descending = window.sort.startswith("-")
     rows = window.rows or len(shown)
@@ -104,7 +111,7 @@ def find(window: Window, newest_first: Iterable[tuple[Key, Row]], version: int) 
     else:
         choose = heapq.nlargest if is_descending else heapq.nsmallest  # both are stable
         chosen = choose(rows, shown, lambda it: it[1].values[column])
-    return Found(version, tuple(key for key, _ in chosen), dict(counts))
+    return tuple(key for key, _ in chosen)
 
 
 def _matcher(window: Window) -> Callable[[Row], bool]:

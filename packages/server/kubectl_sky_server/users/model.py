@@ -156,6 +156,7 @@ def _parse_gpus(text: str) -> dict[str, str]:
 class Quota(Struct, frozen=True):
     """A limit, and what is used of it."""
 
+    namespace: str
     quota: str
     resource: str
     used: str
@@ -228,7 +229,8 @@ def uses_of(quotas: Iterable[ResourceQuota]) -> Iterator[Quota]:
         used = amounts(quota.status.used)
         for name, limit in sorted(amounts(quota.spec.hard).items()):
             size = show(name, used[name]) if name in used else "0"
-            yield Quota(quota.metadata.name, name, size, show(name, limit))
+            metadata = quota.metadata
+            yield Quota(metadata.namespace, metadata.name, name, size, show(name, limit))
 
 
 def _name_of(item: Object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.actions import namespaces
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.words import kinds
 from kubectl_sky_server.rest import events as events_module
@@ -18,7 +19,6 @@ from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.identity import Caller, Identities
 from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.memory import Memory
-from kubectl_sky_server.rest.windows import Window
 from server_tests.rest.conftest import ALICE, BOB, HELLO, Client, bearer, serving, submitted
 from server_tests.rest.test_streams import events
 from tests.builders import ID
@@ -454,7 +454,7 @@ def test_viewer_who_reads_slowly_is_sent_rows_as_they_are_then(
     (_, oldest, _), *_ = followed._order
 
     async def read(new: str) -> list[dict[str, Any]]:
-        view = followed.view(caller, Window(), None, 60)
+        view = followed.view(caller, None, 60)
         chunks = [await anext(view)]
         alice.post(f"/tasks/{oldest}/stop")
         eventually(lambda: followed._entries["task", "default", oldest].text == b"")
@@ -508,3 +508,35 @@ def test_window_has_the_pipelines_of_its_tasks(alice: TestClient, config: Config
 def test_window_that_the_server_does_not_know_is_refused(alice: TestClient) -> None:
     for query in ("rows=0", "rows=1001", "rows=9&sort=cost", "rows=9&status=lost"):
         assert alice.get(f"{OWN}?{query}").status_code == 400
+
+
+def test_window_of_my_namespaces_is_one_list(
+    alice: TestClient, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(namespaces, "list_own", lambda _: ["default", "team"])
+    here = submitted(alice, HELLO | {"name": "b"})
+    there = submitted(alice, HELLO | {"name": "a"}, namespace="team")
+    listed = alice.get("/tasks", params={"my_namespaces": "true"}).json()["tasks"]
+    assert {task["task_id"] for task in listed} == {here, there}
+    page = alice.get("/tasks", params={"my_namespaces": "true", "limit": "1"}).json()
+    rest = {"my_namespaces": "true", "cursor": page["next"]}
+    found = [*page["tasks"], *alice.get("/tasks", params=rest).json()["tasks"]]
+    assert [task["task_id"] for task in found] == [task["task_id"] for task in listed]
+
+    path = f"{OWN}?my_namespaces=true&rows=2&sort=name"
+    with serving(config) as (port, _), viewing(port, path) as viewer:
+        [first] = viewer.read(bool)
+        assert first["data"]["order"] == [f"team/{there}", f"default/{here}"]
+        assert first["data"]["counts"] == {"pending": 2}
+
+        alice.post(f"/tasks/{there}/stop", params={"namespace": "team"})
+        *_, last = viewer.read(lambda found: found[-1]["data"]["counts"] == {"pending": 1})
+        assert (last["data"]["order"], last["data"]["tasks"]) == ([f"default/{here}"], [])
+
+
+def test_events_of_several_namespaces_need_rows(
+    alice: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(namespaces, "list_own", lambda _: ["default", "team"])
+    answer = alice.get(OWN, params={"my_namespaces": "true"})
+    assert (answer.status_code, "need rows" in answer.text) == (400, True)

@@ -254,7 +254,15 @@ def test_quotas_and_events_are_those_of_the_namespace(
         cluster.put(event | {"metadata": {"name": name}, "message": name, "lastTimestamp": time})
 
     (quota,) = alice.get("/quotas").json()["quotas"]
-    assert quota == {"quota": "team", "resource": "cpu", "used": "1500m", "hard": "4"}
+    assert quota == {
+        "namespace": "default",
+        "quota": "team",
+        "resource": "cpu",
+        "used": "1500m",
+        "hard": "4",
+    }
+    own = alice.get("/quotas", params={"my_namespaces": "true"}).json()["quotas"]
+    assert own == [quota]  # the other namespace, sky-alice, has none
     events = alice.get("/cluster-events").json()["events"]
     assert [(item["message"], item["object"]) for item in events] == [
         ("new", "Pod/web"),

@@ -125,6 +125,7 @@ export interface Queue {
 }
 
 export interface Quota {
+  namespace: string;
   quota: string;
   resource: string;
   used: string;
