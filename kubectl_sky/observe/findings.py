@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
@@ -181,6 +182,8 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
     if rule.detail:
         words.update(rule.detail(snapshot, signal, groups))
 
+    words = _Words({name: plain(text) for name, text in words.items()})
+
     parts = [part.format_map(words) for part in rule.what.split("|")]
     then = _one_line(rule.then.format_map(words))
     hint = "" if then == SEE_LOGS.format_map(words) else then
@@ -191,7 +194,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         what=_one_line("".join(parts)),
         then=then,
         ranks=signal.ranks,
-        evidence=signal.message or signal.reason,
+        evidence=plain(signal.message) or signal.reason,
         headline=_headline(parts),
         hint=hint,
         notice=rule.notice(words),

@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec.structs import asdict, replace
 
 from kubectl_sky.observe import reasons
+from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.reasons import (
     JOB_NOT_FOUND,
     NODE_LOST,
@@ -107,7 +108,8 @@ class NodeStatus(Part, frozen=True):
 
     @property
     def document(self) -> "Node":
-        return Node(**asdict(self), detailed_status=read_detailed_status(self))
+        fields = asdict(self) | {"message": plain(self.message)}
+        return Node(**fields, detailed_status=read_detailed_status(self))
 
 
 class Node(NodeStatus, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kubectl_sky.observe.deletion import repair
+from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.failure import (
     cause,
     last_error,
@@ -46,8 +47,9 @@ def _pod(snapshot: TaskSnapshot, signal: Signal) -> Pod:
 
 
 def _log(snapshot: TaskSnapshot, signal: Signal) -> Sequence[str]:
-    """Return the last log lines of the node, or else its termination message."""
-    return snapshot.logs.get(_rank(signal), ()) or signal.message.splitlines()
+    """Return the last log lines of the node, or else its termination message, without colours."""
+    lines = snapshot.logs.get(_rank(signal), ()) or signal.message.splitlines()
+    return list(map(plain, lines))
 
 
 def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:

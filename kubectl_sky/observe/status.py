@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubectl_sky.observe import ownership, reasons
 from kubectl_sky.observe.deletion import NOT_DELETED, Deletion, deletion_of
 from kubectl_sky.observe.documents import Task, TaskMetadata
+from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import (
     NodeStatus,
     State,
@@ -290,7 +291,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             running_nodes=self.count(State.RUNNING),
             pending_nodes=self.count(State.PENDING),
             restarts=self.restarts,
-            note=self.note,
+            note=plain(self.note),
             nodes=[node.document for node in self.nodes],
             logs=self.logs,
             pipeline=pipeline,

@@ -9,6 +9,7 @@ from msgspec import Struct
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, stop
 from kubectl_sky.words import age, kinds, names
@@ -115,6 +116,6 @@ def _event(event: Event) -> ClusterEvent:
         type=event.type,
         reason=event.reason,
         object=f"{about.kind}/{about.name}",
-        message=event.message,
+        message=plain(event.message),
         count=event.count or 1,
     )

@@ -110,6 +110,8 @@ def test_doctor_groups_nodes_by_finding() -> None:
     [
         (("KeyError: 'lr'", "saved"), "exit code 9: KeyError: 'lr'"),
         (("epoch 1", "saved"), "exit code 9; last lines: epoch 1 / saved"),
+        (("\x1b[32mINFO\x1b[0m rank 2",), "exit code 9; last lines: INFO rank 2"),
+        (("\x1b[31mKeyError: 'lr'\x1b[0m", "saved"), "exit code 9: KeyError: 'lr'"),
     ],
 )
 def test_doctor_failure_names_the_last_error_or_the_last_lines(

@@ -337,9 +337,12 @@ class Identities:
 
 
 def _bearer_token(headers: list[str]) -> str:
+    if len(headers) > 1:
+        what = "the header Authorization is given more than once"
+        raise Unauthorized(what, "send a cookie of the proxy or a bearer token, not both")
     scheme, _, token = headers[0].partition(" ")
     token = token.strip(" ")
-    if len(headers) > 1 or scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
+    if scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
         raise Unauthorized("the header Authorization has no bearer token", _LOG_IN)
     return token
 

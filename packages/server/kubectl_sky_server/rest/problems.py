@@ -86,7 +86,33 @@ class Error(Part, frozen=True):
 
 def body_of(error: SkyError) -> Error:
     problems = error.problems[:MAX_LISTED] if isinstance(error, InvalidFiles) else UNSET
-    return Error(error.what, error.hint, problems)
+    return Error(translate(error.what), translate(error.hint), problems)
+
+
+# Commands that errors name, and the requests that do the same.
+_REQUESTS = (
+    (re.compile(r"kubectl sky logs ([-a-z0-9]+)"), r"GET /tasks/\1/logs"),
+    (re.compile(r"kubectl sky (?:status|doctor) ([-a-z0-9]+)"), r"GET /tasks/\1"),
+    (re.compile(r"kubectl sky stop ([-a-z0-9]+)"), r"POST /tasks/\1/stop"),
+    (re.compile(r"kubectl sky users show[^`\"]*"), "GET /quotas"),
+    (re.compile(r"kubectl sky (gpus|queues|volumes) ?(?:list)?"), r"GET /\1"),
+    (re.compile(r"kubectl sky list"), "GET /tasks"),
+)
+_FLAG = re.compile(r"(?<![-\w])--([a-z]+)(-[a-z]+)*")
+
+
+def translate(text: str) -> str:
+    """Say a message of the commands in words of REST: requests, and parameters without dashes.
+
+    Other commands stay as they are.
+    """
+    for command, request in _REQUESTS:
+        text = command.sub(request, text)
+    outside = text.split("`")
+    outside[::2] = [
+        _FLAG.sub(lambda flag: flag[0][2:].replace("-", "_"), part) for part in outside[::2]
+    ]
+    return "`".join(outside)
 
 
 def answer(error: SkyError) -> Response:

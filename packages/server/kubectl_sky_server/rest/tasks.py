@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
+from kubectl_sky.errors import NameTaken
 from kubectl_sky.observe.documents import Pipeline, Task, TaskList
 from kubectl_sky.observe.findings import Diagnosis
 from kubectl_sky.observe.goodput import Goodput
@@ -134,7 +135,12 @@ async def submit(
         text_of_key = json.dumps([caller.user.name, caller.session.namespace, key])
         task_id = names.part_id(text_of_key, 0)
     work = partial(_submit, config, caller, text, options, task_id)
-    submitted = await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
+    try:
+        submitted = await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
+    except NameTaken as error:
+        if key:
+            raise NameTaken(error.what, "use another Idempotency-Key for another task") from None
+        raise
     request.state.task = submitted.task_id
     return submitted
 

@@ -242,3 +242,9 @@ def test_logout_forgets_the_token(client: Client) -> None:
     assert browser.post("/logout", headers=headers).status_code == 204
     assert ALICE not in repr(vars(browser.app.state.identities))  # type: ignore[attr-defined]
     assert not browser.app.state.identities._reviews  # type: ignore[attr-defined]
+
+
+def test_two_credentials_in_one_request_are_refused_by_name(client: Client) -> None:
+    headers = [("Authorization", f"Bearer {ALICE}"), ("Authorization", f"Bearer {BOB}")]
+    answer = client().get("/whoami", headers=headers)
+    assert (answer.status_code, "given more than once" in answer.json()["detail"]) == (401, True)

@@ -200,6 +200,8 @@ def test_idempotency_key_submits_once_per_user(client: Client, cluster: FakeClus
     assert bob.post("/tasks/submit", json=HELLO, headers=key).json()["task_id"] != first["task_id"]
     other = alice.post("/tasks/submit", json=HELLO | {"run": "date"}, headers=key)
     assert other.status_code == 409
+    assert other.json()["detail"].startswith(f"id {first['task_id']} belongs to a different task")
+    assert other.json()["hint"] == "use another Idempotency-Key for another task"
     assert sum(name.startswith("jobs ") for name in cluster.names()) == 2
 
 
