@@ -1,11 +1,12 @@
 // The cluster's GPUs, the GPU-hours of tasks, and Kueue's queues, as bars.
 import { useState } from "preact/hooks";
-import type { AcceleratorNode, ClusterEvent, GpuHoursList, Queue, Quota } from "./api";
+import type { AcceleratorNode, ClusterEvent, GpuHoursList, Queue, Quota, Whoami } from "./api";
 import { age, amount, plural, quantity } from "./format";
-import { AllUsers, Bar, Empty, ErrorNote, Title, usePolled } from "./parts";
+import { type Namespaces, queryOf } from "./list";
+import { AllUsers, Bar, Empty, ErrorNote, NamespaceChoice, Title, usePolled } from "./parts";
 import { EventTable } from "./task";
 
-export function ClusterPage() {
+export function ClusterPage({ user }: { user: Whoami }) {
   return (
     <>
       <div class="heading">
@@ -14,43 +15,62 @@ export function ClusterPage() {
       <Gpus />
       <GpuHours />
       <Queues />
-      <Quotas />
+      <Quotas user={user} />
       <Events />
     </>
   );
 }
 
-function Quotas() {
-  const [result, error] = usePolled<{ quotas: Quota[] }>("/quotas");
+function Quotas({ user }: { user: Whoami }) {
+  const [namespaces, setNamespaces] = useState<Namespaces>("");
+  const [result, error] = usePolled<{ quotas: Quota[] }>("/quotas", queryOf(namespaces));
+  const quotas = new Map<string, Quota[]>();
+  for (const limit of result?.quotas ?? []) {
+    const key = `${limit.namespace}/${limit.quota}`;
+    quotas.set(key, [...(quotas.get(key) ?? []), limit]);
+  }
   return (
     <section aria-labelledby="quotas">
-      <h2 id="quotas">Quotas of the namespace</h2>
+      <h2 id="quotas">Quotas</h2>
+      <div class="toolbar">
+        <NamespaceChoice user={{ ...user, all_namespaces: false }} chosen={namespaces} onChange={setNamespaces} />
+      </div>
       {error ? <ErrorNote error={error} quiet /> : null}
-      {result && !result.quotas.length && <Empty title="No quotas in the namespace" />}
-      {result && result.quotas.length > 0 && (
-        <article class="card" aria-label="Use of quotas">
-          <ul class="bars">
-            {result.quotas.map(({ quota, resource, used, hard }) => {
-              const text = `${amount(resource, used)}/${amount(resource, hard)}`;
-              return (
-                <li key={`${quota}/${resource}`}>
-                  <span class="bar-name">
-                    {resource}
-                    <span class="sub">{quota}</span>
-                  </span>
-                  <Bar
-                    used={quantity(used) ?? 0}
-                    total={quantity(hard) ?? 0}
-                    label={`${resource} of ${quota}: ${text.replace("/", " of ")} used`}
-                  />
-                  <span class="number">{text}</span>
-                </li>
-              );
-            })}
-          </ul>
-        </article>
-      )}
+      {result && !result.quotas.length && <Empty title="No quotas" />}
+      <div class="grid">
+        {[...quotas].map(([key, limits]) => (
+          <QuotaCard key={key} limits={limits} />
+        ))}
+      </div>
     </section>
+  );
+}
+
+function QuotaCard({ limits }: { limits: Quota[] }) {
+  const { namespace, quota } = limits[0]!;
+  return (
+    <article class="card" aria-label={`Quota ${quota} of namespace ${namespace}`}>
+      <div class="card-head">
+        <h3>{namespace}</h3>
+        <span class="muted">{quota}</span>
+      </div>
+      <ul class="bars">
+        {limits.map(({ resource, used, hard }) => {
+          const text = `${amount(resource, used)}/${amount(resource, hard)}`;
+          return (
+            <li key={resource}>
+              <span class="bar-name">{resource}</span>
+              <Bar
+                used={quantity(used) ?? 0}
+                total={quantity(hard) ?? 0}
+                label={`${resource}: ${text.replace("/", " of ")} used`}
+              />
+              <span class="number">{text}</span>
+            </li>
+          );
+        })}
+      </ul>
+    </article>
   );
 }
 

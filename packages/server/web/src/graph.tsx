@@ -57,12 +57,8 @@ function Stage({ stage, scope, x, y }: Point & { stage: Task; scope: TaskScope }
   const name = `${stage.metadata.stage}. ${stage.name}`;
   const time = took(stage);
   return (
-    <a
-      href={href("tasks", [stage.task_id], scope)}
-      class={`stage ${stage.status}`}
-      aria-label={`${name}: ${stage.status}${time && `, ${time}`}`}
-    >
-      <title>{[name, stage.metadata.note].filter(Boolean).join(": ")}</title>
+    <a href={href("tasks", [stage.task_id], scope)} class={`stage ${stage.status}`}>
+      <title>{[`${name}: ${stage.status}`, time, stage.metadata.note].filter(Boolean).join(", ")}</title>
       <rect x={x + 1} y={y + 1} width={WIDTH - 2} height={HEIGHT - 2} rx="10" />
       <text x={x + 14} y={y + 26} class="stage-name">
         {name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name}

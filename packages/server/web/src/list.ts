@@ -38,7 +38,13 @@ export function applyRows(list: TaskList | null, { order, counts, tasks, pipelin
 export const totalOf = (counts: TaskList["counts"] = {}) =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-export const isFinished = ({ status }: Task) => status === "completed" || status === "failed";
+// Of a failed task, other nodes may still run.
+export const isFinished = ({ status, metadata }: Pick<Task, "status" | "metadata">) =>
+  status === "completed" || (status === "failed" && !metadata.running_nodes);
+
+// Of a pipeline that has failed, no stage starts any more.
+export const isOver = ({ status, tasks }: Pipeline) =>
+  status === "completed" || (status === "failed" && !tasks.some(({ metadata }) => metadata.running_nodes));
 
 // A filter is words: each is in the name, id, user, namespace, GPUs or image, or is KEY=VALUE or KEY!=VALUE of a label.
 export function matches(task: Task, text: string): boolean {
@@ -67,10 +73,23 @@ export function changedWithin(task: Task, hours: string): boolean {
   return !hours || Date.parse(task.updated_at) >= Date.now() - Number(hours) * 3_600_000;
 }
 
+// Of which namespaces: the one of the page, those of the user, or all.
+export type Namespaces = "" | "mine" | "all";
+
+export const namespacesOf = (query: URLSearchParams): Namespaces => {
+  const value = query.get("namespaces");
+  return value === "mine" || value === "all" ? value : "";
+};
+
+export const queryOf = (namespaces: Namespaces) => ({
+  my_namespaces: namespaces === "mine",
+  all_namespaces: namespaces === "all",
+});
+
 // What the address says of the list: which tasks it shows, in which order.
 export interface Filter {
   allUsers: boolean;
-  allNamespaces: boolean;
+  namespaces: Namespaces;
   status: string; // "deleted": tasks of the history
   text: string;
   since: string; // hours
@@ -80,7 +99,7 @@ export interface Filter {
 export function filterOf(query: URLSearchParams): Filter {
   return {
     allUsers: query.get("all_users") === "true",
-    allNamespaces: query.get("all_namespaces") === "true",
+    namespaces: namespacesOf(query),
     status: query.get("status") ?? "",
     text: query.get("filter") ?? "",
     since: query.get("since") ?? "",
@@ -90,10 +109,10 @@ export function filterOf(query: URLSearchParams): Filter {
 
 // What the server is asked for; an address may have other words than it knows.
 export function windowOf(filter: Filter, rows: number) {
-  const { allUsers, allNamespaces, status, text, since, order } = filter;
+  const { allUsers, namespaces, status, text, since, order } = filter;
   return {
     all_users: allUsers,
-    all_namespaces: allNamespaces,
+    ...queryOf(namespaces),
     rows: Math.min(rows, MOST_ROWS),
     filter: text.slice(0, MOST_CHARACTERS),
     status: STATES.find((state) => state === status),
@@ -130,6 +149,18 @@ export function sorted(tasks: Iterable<Task>, column: string): Task[] {
   );
   keyed.sort((one, other) => (one[0] < other[0] ? -sign : one[0] > other[0] ? sign : one[1] < other[1] ? 1 : -1));
   return keyed.map(([, , task]) => task);
+}
+
+// The tasks of each pipeline together, where the first of them is, in the order of its stages.
+export function inStages(tasks: Task[]): Task[] {
+  const pipelineOf = (task: Task) => task.metadata.pipeline && keyOf(task, task.metadata.pipeline);
+  const groups = new Map<string, Task[]>();
+  for (const task of tasks) {
+    const key = pipelineOf(task) || keyOfTask(task);
+    groups.set(key, [...(groups.get(key) ?? []), task]);
+  }
+  const stage = (task: Task) => task.metadata.stage ?? 0;
+  return [...groups.values()].flatMap((group) => group.sort((one, other) => stage(one) - stage(other)));
 }
 
 // Whether a task is the first of its pipeline in a list.

@@ -84,8 +84,8 @@ function LoggedOut({ place }: { place: string }) {
 function TokenHelp() {
   return (
     <p class="muted" id="token-help">
-      For example, the output of <code>kubectl create token NAME</code>. The server keeps it in memory until you log
-      out, at most twelve hours, and uses it for every request: you see what the token may see.
+      For example, the output of <code>kubectl create token NAME</code>. This tab keeps it encrypted until you log out,
+      at most twelve hours, and the server uses it for every request: you see what the token may see.
     </p>
   );
 }

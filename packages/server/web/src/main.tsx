@@ -98,7 +98,7 @@ function App() {
     <>
       <SkipLink />
       <Header route={route} user={user} namespace={namespace} onNamespace={choose} onLogout={() => setUser(null)} />
-      <main class="page" id="main" tabIndex={-1}>
+      <main class={isWide(route) ? "page full" : "page"} id="main" tabIndex={-1}>
         <Guard key={[namespace, route.page, ...route.parts].join("/")}>
           <Page route={route} user={{ ...user, namespace }} />
         </Guard>
@@ -108,6 +108,10 @@ function App() {
     </>
   );
 }
+
+// Lists and logs use all of a wide screen; texts and forms would be hard to read.
+const isWide = ({ page, parts }: Route) => parts[1] === "logs" || (!parts.length && LISTS.includes(page));
+const LISTS = ["tasks", "services", "volumes", "cluster"];
 
 const namespaceKey = (user: Whoami) => `kubectl-sky-namespace/${user.user}`;
 const savedNamespace = (user: Whoami) => localStorage.getItem(namespaceKey(user));
@@ -164,7 +168,7 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
     case "volumes":
       return <Volumes user={user} />;
     case "cluster":
-      return <ClusterPage />;
+      return <ClusterPage user={user} />;
     case "serve":
       return <Serve key={id} name={id ?? ""} scope={scope} />;
     case "submit":

@@ -1,8 +1,9 @@
 // Small parts that several pages use.
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get, type Query, type State, type Task, url } from "./api";
+import { ApiError, get, type Query, type State, type Task, url, type Whoami } from "./api";
 import { plural } from "./format";
+import type { Namespaces } from "./list";
 import { href, type TaskScope } from "./route";
 import { mayRetry } from "./stream";
 
@@ -86,26 +87,27 @@ export function Bar({ used, total, label, plain = false }: BarProps) {
   );
 }
 
-// Commands, the page that does the same, and what the link says.
-const PAGES: [command: RegExp, page: string, rest: string[], title: string][] = [
-  [/^logs ([-a-z0-9]+)$/, "tasks", ["logs"], "the logs"],
-  [/^(?:status|doctor) ([-a-z0-9]+)$/, "tasks", [], "the page of the task"],
-  [/^stop ([-a-z0-9]+)$/, "tasks", [], "Stop or Delete on its page"],
+// Commands and requests, the page that does the same, and what the link says.
+const PAGES: [said: RegExp, page: string, rest: string[], title: string][] = [
+  [/^logs ([-a-z0-9]+)$|^GET \/tasks\/([-a-z0-9]+)\/logs$/, "tasks", ["logs"], "the logs"],
+  [/^(?:status |doctor |GET \/tasks\/)([-a-z0-9]+)$/, "tasks", [], "the page of the task"],
+  [/^stop ([-a-z0-9]+)$|^POST \/tasks\/([-a-z0-9]+)\/stop$/, "tasks", [], "Stop or Delete on its page"],
   [/^serve logs ([-a-z0-9]+)$/, "services", ["logs"], "the logs"],
   [/^serve /, "services", [], "the page Services"],
-  [/^volumes (?:list|create)/, "volumes", [], "the page Volumes"],
-  [/^(?:gpus|queues|usage|users show)/, "cluster", [], "the page GPUs and queues"],
-  [/^list/, "tasks", [], "the page Tasks"],
+  [/^volumes (?:list|create)|^GET \/volumes/, "volumes", [], "the page Volumes"],
+  [/^(?:gpus|queues|usage|users show)|^GET \/(?:gpus|queues|quotas)/, "cluster", [], "the page GPUs and queues"],
+  [/^list|^GET \/tasks/, "tasks", [], "the page Tasks"],
 ];
 
-// A command that a page of the dashboard does, too, is a link to it.
+// What a page of the dashboard does, too, is a link to it.
 export function withLinks(text: string, scope: TaskScope = {}) {
-  return text.split(/[`"]kubectl sky ([^`"]+)[`"]/).map((part, index) => {
+  return text.split(/[`"](kubectl sky [^`"]+|(?:GET|POST) [^`"]+)[`"]/).map((part, index) => {
     if (index % 2 === 0) return part;
-    const found = PAGES.find(([command]) => command.test(part));
-    if (!found) return <code key={index}>kubectl sky {part}</code>;
-    const [command, page, rest, title] = found;
-    const id = command.exec(part)?.[1];
+    const said = part.replace(/^kubectl sky /, "");
+    const found = PAGES.find(([pattern]) => pattern.test(said));
+    if (!found) return <code key={index}>{part}</code>;
+    const [pattern, page, rest, title] = found;
+    const id = pattern.exec(said)?.slice(1).find(Boolean);
     return (
       <a key={index} href={href(page, id ? [id, ...rest] : [], id ? scope : {})}>
         {title}
@@ -251,6 +253,27 @@ export function Check({ label, checked, onChange }: CheckProps) {
 
 export function AllUsers(props: Omit<CheckProps, "label">) {
   return <Check label="All users" {...props} />;
+}
+
+interface NamespaceChoiceProps {
+  user: Whoami;
+  chosen: Namespaces;
+  onChange(namespaces: Namespaces): void;
+}
+
+// Who has one namespace has no choice.
+export function NamespaceChoice({ user, chosen, onChange }: NamespaceChoiceProps) {
+  if (!user.all_namespaces && user.namespaces.length < 2) return null;
+  return (
+    <label class="select">
+      <span class="visually-hidden">Namespaces</span>
+      <select value={chosen} onChange={(event) => onChange(event.currentTarget.value as Namespaces)}>
+        <option value="">This namespace</option>
+        <option value="mine">My namespaces</option>
+        {user.all_namespaces && <option value="all">All namespaces</option>}
+      </select>
+    </label>
+  );
 }
 
 // What the server answers now, and at an interval while the page is visible, until an error that a retry cannot help.

@@ -13,9 +13,11 @@ const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 1
 const MAX_MARKS = 6;
 export const UNKNOWN = "unknown";
 export const PHASES = ["queued", "scheduling", "starting", "image", "files", "meeting", "setup", "run", UNKNOWN];
+export const LOOKS = [...PHASES, "running", "failed"];
 
 export interface Phase {
   name: string;
+  look: string; // its colour: the last phase has that of the outcome
   start: number; // milliseconds
   end: number;
   open: boolean; // it goes on
@@ -31,8 +33,9 @@ export function rowsOf({ tasks }: Timeline, now: number): Row[] {
   return tasks.flatMap((task) =>
     task.nodes.map((node) => ({
       name: tasks.length === 1 ? node.name : task.nodes.length === 1 ? task.name : `${task.name}/${node.name}`,
-      phases: node.phases.map(({ phase, start, end }) => ({
+      phases: node.phases.map(({ phase, start, end }, index) => ({
         name: phase,
+        look: lookOf(phase, node.state, index === node.phases.length - 1),
         start: Date.parse(start),
         end: end ? Date.parse(end) : now,
         open: !end,
@@ -40,6 +43,11 @@ export function rowsOf({ tasks }: Timeline, now: number): Row[] {
       unknown: node.unknown,
     })),
   );
+}
+
+function lookOf(phase: string, state: string, isLast: boolean): string {
+  if (isLast && state === "failed") return state;
+  return isLast && phase === "run" && state === "running" ? state : phase;
 }
 
 export function took({ name, start, end, open }: Phase): string {

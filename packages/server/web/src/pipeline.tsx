@@ -1,13 +1,15 @@
 // A pipeline or group: its stages, and a button that resumes the next one.
 import { useEffect, useState } from "preact/hooks";
-import { type Deleted, get, type Pipeline, post, stillDeleting, type Task, taskPath } from "./api";
+import { get, type Pipeline, post, type Task, taskPath } from "./api";
 import { age, localTime } from "./format";
 import { Graph } from "./graph";
-import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
+import { isOver } from "./list";
+import { announce, Badge, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { suspended } from "./stages";
 import { SubmitAgain } from "./submit";
 import { TaskPage } from "./task";
+import { RowActions, StopPipeline, StopTasks } from "./tasks";
 import { Timeline } from "./timeline";
 
 const INTERVAL = 3_000;
@@ -24,15 +26,30 @@ export function TargetPage({ id, scope }: { id: string; scope: TaskScope }) {
   };
   useEffect(load, []);
   const pipeline = target && "pipeline_id" in target ? target : null;
-  const running = pipeline !== null && pipeline.status !== "completed" && pipeline.status !== "failed";
+  const running = pipeline !== null && !isOver(pipeline);
   useEffect(() => {
     if (!running) return;
     const timer = setInterval(() => !document.hidden && load(), INTERVAL);
     return () => clearInterval(timer);
   }, [running]);
-  if (!target) return error ? <ErrorNote error={error} /> : <p class="muted">Loading…</p>;
+  if (!target) return <Missing id={id} error={error} />;
   if (!pipeline) return <TaskPage first={target as Task} scope={scope} />;
   return <PipelinePage pipeline={pipeline} scope={scope} error={error} reload={load} />;
+}
+
+// What is shown before the server has answered, or if it does not know the id.
+function Missing({ id, error }: { id: string; error: unknown }) {
+  return (
+    <>
+      <nav aria-label="Breadcrumb" class="crumbs">
+        <a href={href("tasks")}>Tasks</a>
+      </nav>
+      <div class="heading">
+        <Title text={`Task ${id}`} />
+      </div>
+      {error ? <ErrorNote error={error} /> : <p class="muted">Loading…</p>}
+    </>
+  );
 }
 
 interface Props {
@@ -47,11 +64,7 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
   const id = pipeline.pipeline_id;
   const word = pipeline.execution === "parallel" ? "group" : "pipeline";
   useClock();
-  const stop = async () => {
-    const { remaining } = await post<Deleted>(taskPath(id, "/stop"), scope);
-    announce(remaining?.length ? stillDeleting(remaining) : `Stopped ${word} ${pipeline.name} (${id})`);
-    go("tasks");
-  };
+  const [stoppingTask, setStoppingTask] = useState<Task | null>(null);
   return (
     <>
       <nav aria-label="Breadcrumb" class="crumbs">
@@ -65,9 +78,12 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
           <span title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</span>
         </span>
         <div class="heading-actions">
+          <a class="button" href={href("tasks", [id, "logs"], scope)}>
+            Logs
+          </a>
           <SubmitAgain id={id} scope={scope} />
           <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>
-            Stop
+            {isOver(pipeline) ? "Delete" : "Stop"}
           </button>
         </div>
       </div>
@@ -75,26 +91,35 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
       {pipeline.metadata.note && <p class={`banner ${pipeline.status}`}>{pipeline.metadata.note}</p>}
       <Resume pipeline={pipeline} scope={scope} onDone={reload} />
       {word === "pipeline" && <Graph pipeline={pipeline} scope={scope} />}
-      <StageTable tasks={pipeline.tasks as Task[]} word={word} scope={scope} />
+      <StageTable tasks={pipeline.tasks as Task[]} word={word} scope={scope} onStop={setStoppingTask} />
       <Timeline
         id={id}
         scope={scope}
         state={pipeline.tasks.map(({ updated_at: time, metadata }) => `${time} ${metadata.detailed_status}`).join()}
       />
       {stopping && (
-        <Confirm
-          title={`Stop ${word} ${pipeline.name}?`}
-          text="This deletes the Jobs of all its tasks, their pods and logs. Volumes are kept."
-          action={`Stop ${word}`}
-          run={stop}
+        <StopPipeline
+          pipeline={pipeline}
+          scope={scope}
           onClose={() => setStopping(false)}
+          onStopped={() => go("tasks")}
         />
+      )}
+      {stoppingTask && (
+        <StopTasks tasks={[stoppingTask]} scope={scope} onClose={() => setStoppingTask(null)} onStopped={reload} />
       )}
     </>
   );
 }
 
-function StageTable({ tasks, word, scope }: { tasks: Task[]; word: "group" | "pipeline"; scope: TaskScope }) {
+interface StageTableProps {
+  tasks: Task[];
+  word: "group" | "pipeline";
+  scope: TaskScope;
+  onStop(task: Task): void;
+}
+
+function StageTable({ tasks, word, scope, onStop }: StageTableProps) {
   return (
     <div class="card table">
       <table>
@@ -104,6 +129,9 @@ function StageTable({ tasks, word, scope }: { tasks: Task[]; word: "group" | "pi
             <th scope="col">{word === "group" ? "Task" : "Stage"}</th>
             <th scope="col">Status</th>
             <th scope="col">Nodes</th>
+            <th scope="col">
+              <span class="visually-hidden">Actions</span>
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -123,6 +151,9 @@ function StageTable({ tasks, word, scope }: { tasks: Task[]; word: "group" | "pi
               </td>
               <td>
                 <NodeProgress task={task} />
+              </td>
+              <td class="row-actions">
+                <RowActions task={task} query={scope} onStop={() => onStop(task)} />
               </td>
             </tr>
           ))}

@@ -17,10 +17,13 @@ import {
   applyRows,
   type Filter,
   filterOf,
+  inStages,
   isFirst,
+  isOver,
   keyOf,
   keyOfTask,
   MOST_ROWS,
+  queryOf,
   type Rows,
   SPANS,
   STATES,
@@ -34,10 +37,10 @@ import {
   AllUsers,
   announce,
   Badge,
-  Check,
   Confirm,
   Empty,
   ErrorNote,
+  NamespaceChoice,
   NodeProgress,
   Title,
   useClock,
@@ -83,11 +86,11 @@ function useSettled<T>(value: T): T {
 
 // The rows that the page shows of the live tasks, and the tasks of the history if the filter asks for them.
 function useTasks(filter: Filter, rows: number) {
-  const { status, allUsers, allNamespaces } = filter;
+  const { status, allUsers, namespaces } = filter;
   const [list, setList] = useState<TaskList | null>(null);
-  const scope = { all_users: allUsers, all_namespaces: allNamespaces };
+  const scope = { all_users: allUsers, ...queryOf(namespaces) };
   const text = useSettled(filter.text);
-  useEffect(() => setList(null), [allUsers, allNamespaces]);
+  useEffect(() => setList(null), [allUsers, namespaces]);
   const target = url("/tasks/events", windowOf({ ...filter, text }, rows));
   const interrupted = useStream(target, (name, data) => {
     if (name === "rows") setList((before) => applyRows(before, data as Rows));
@@ -107,11 +110,12 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const [shown, setShown] = useState(PAGE_SIZE);
   const { list, interrupted, past, problem } = useTasks(filter, shown);
   const [stopping, setStopping] = useState<Task[]>([]);
+  const [stoppingPipeline, setStoppingPipeline] = useState<Pipeline | null>(null);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   useClock();
 
   const deleted = select(past?.tasks ?? [], filter);
-  const visible = gone ? deleted.slice(0, shown) : [...(list?.tasks.values() ?? [])];
+  const visible = gone ? deleted.slice(0, shown) : inStages([...(list?.tasks.values() ?? [])]);
   const total = gone ? deleted.length : status ? (list?.counts[status] ?? 0) : totalOf(list?.counts);
   const selected = gone ? [] : visible.filter((task) => chosen.has(keyOfTask(task)));
   const set = (name: string, value: string) => {
@@ -146,6 +150,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
             onChoose={(tasks, on) => setChosen(withTasks(chosen, tasks, on))}
             onSort={(column) => set("sort", column === "age" ? "" : column)}
             onStop={(task) => setStopping([task])}
+            onStopPipeline={setStoppingPipeline}
           />
           {total > visible.length && shown < MOST_ROWS && (
             <button type="button" class="wide" onClick={() => setShown(shown + PAGE_SIZE)}>
@@ -155,6 +160,9 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
         </div>
       )}
       {stopping.length > 0 && <StopTasks tasks={stopping} scope={scope} onClose={() => setStopping([])} />}
+      {stoppingPipeline && (
+        <StopPipeline pipeline={stoppingPipeline} scope={scope} onClose={() => setStoppingPipeline(null)} />
+      )}
     </>
   );
 }
@@ -203,13 +211,11 @@ function Toolbar({ user, filter, counts, deleted, onChange }: ToolbarProps) {
         </select>
       </label>
       <AllUsers checked={filter.allUsers} onChange={(on) => onChange("all_users", on ? "true" : "")} />
-      {user.all_namespaces && (
-        <Check
-          label="All namespaces"
-          checked={filter.allNamespaces}
-          onChange={(on) => onChange("all_namespaces", on ? "true" : "")}
-        />
-      )}
+      <NamespaceChoice
+        user={user}
+        chosen={filter.namespaces}
+        onChange={(namespaces) => onChange("namespaces", namespaces)}
+      />
     </div>
   );
 }
@@ -240,6 +246,8 @@ function StatusChips({ status, counts, deleted, onChange }: StatusChipsProps) {
   );
 }
 
+const wordOf = ({ execution }: Pipeline) => (execution === "parallel" ? "group" : "pipeline");
+
 interface TaskTableProps {
   tasks: Task[];
   pipelines?: TaskList["pipelines"];
@@ -249,9 +257,11 @@ interface TaskTableProps {
   onChoose(tasks: Task[], on: boolean): void;
   onSort(order: string): void;
   onStop(task: Task): void;
+  onStopPipeline(pipeline: Pipeline): void;
 }
 
-function TaskTable({ tasks, pipelines, filter, chosen, allChosen, onChoose, onSort, onStop }: TaskTableProps) {
+function TaskTable(props: TaskTableProps) {
+  const { tasks, pipelines, filter, chosen, allChosen, onChoose, onSort, onStop, onStopPipeline } = props;
   const gone = filter.status === "deleted";
   return (
     <table>
@@ -280,7 +290,13 @@ function TaskTable({ tasks, pipelines, filter, chosen, allChosen, onChoose, onSo
         {tasks.map((task, index) => (
           <Fragment key={keyOfTask(task)}>
             {!gone && isFirst(tasks, index) && (
-              <PipelineRow pipeline={pipelines?.get(keyOf(task, task.metadata.pipeline))} filter={filter} />
+              <PipelineRow
+                pipeline={pipelines?.get(keyOf(task, task.metadata.pipeline))}
+                filter={filter}
+                chosen={chosen}
+                onChoose={onChoose}
+                onStop={onStopPipeline}
+              />
             )}
             <Row
               task={task}
@@ -296,14 +312,14 @@ function TaskTable({ tasks, pipelines, filter, chosen, allChosen, onChoose, onSo
   );
 }
 
-function columnsOf({ allUsers, allNamespaces }: Filter): [column: string, title: string, wide: boolean][] {
+function columnsOf({ allUsers, namespaces }: Filter): [column: string, title: string, wide: boolean][] {
   return [
     ["name", "Task", false],
     ["status", "Status", false],
     ["nodes", "Nodes", false],
     ["gpus", "Resources of a node", true],
     ...(allUsers ? [["user", "User", true] as [string, string, boolean]] : []),
-    ...(allNamespaces ? [["namespace", "Namespace", true] as [string, string, boolean]] : []),
+    ...(namespaces ? [["namespace", "Namespace", true] as [string, string, boolean]] : []),
     ["age", "Age", true],
   ];
 }
@@ -342,25 +358,42 @@ export function Live({ interrupted }: { interrupted: Error | null }) {
   return <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? lostAs(interrupted) : "live"}</span>;
 }
 
-function PipelineRow({ pipeline, filter }: { pipeline?: Pipeline; filter: Filter }) {
-  const { allUsers, allNamespaces } = filter;
+interface PipelineRowProps {
+  pipeline?: Pipeline;
+  filter: Filter;
+  chosen: ReadonlySet<string>;
+  onChoose(tasks: Task[], on: boolean): void;
+  onStop(pipeline: Pipeline): void;
+}
+
+function PipelineRow({ pipeline, filter, chosen, onChoose, onStop }: PipelineRowProps) {
+  const { allUsers, namespaces } = filter;
   if (!pipeline) return null;
+  const tasks = pipeline.tasks as Task[];
   const { namespace, note, num_tasks: total } = pipeline.metadata;
   const done = pipeline.tasks.filter(({ status }) => status === "completed").length;
-  const word = pipeline.execution === "parallel" ? "group" : "pipeline";
+  const word = wordOf(pipeline);
+  const query = { namespace, all_users: allUsers ? "true" : undefined };
+  const title = `${word} ${pipeline.name} ${pipeline.pipeline_id}`;
+  const actions = <PipelineActions pipeline={pipeline} title={title} query={query} onStop={() => onStop(pipeline)} />;
   return (
     <tr>
-      <td class="choice" />
+      <td class="choice">
+        <input
+          type="checkbox"
+          aria-label={`Select all of ${title}`}
+          checked={tasks.every((task) => chosen.has(keyOfTask(task)))}
+          onChange={(event) => onChoose(tasks, event.currentTarget.checked)}
+        />
+      </td>
       <th scope="row">
-        <a
-          class="task-name"
-          href={href("tasks", [pipeline.pipeline_id], { namespace, all_users: allUsers ? "true" : undefined })}
-        >
+        <a class="task-name" href={href("tasks", [pipeline.pipeline_id], query)}>
           {pipeline.name}
         </a>
         <span class="sub">
           {word} <code>{pipeline.pipeline_id}</code>
         </span>
+        <span class="narrow-only row-actions">{actions}</span>
       </th>
       <td>
         <Badge state={pipeline.status} />
@@ -375,12 +408,61 @@ function PipelineRow({ pipeline, filter }: { pipeline?: Pipeline; filter: Filter
       </td>
       <td class="wide-only" />
       {allUsers && <td class="wide-only">{pipeline.username}</td>}
-      {allNamespaces && <td class="wide-only">{namespace}</td>}
+      {namespaces && <td class="wide-only">{namespace}</td>}
       <td class="wide-only" title={localTime(pipeline.created_at)}>
         {age(pipeline.created_at)}
       </td>
-      <td class="wide-only" />
+      <td class="wide-only row-actions">{actions}</td>
     </tr>
+  );
+}
+
+interface PipelineActionsProps {
+  pipeline: Pipeline;
+  title: string;
+  query: TaskScope;
+  onStop(): void;
+}
+
+function PipelineActions({ pipeline, title, query, onStop }: PipelineActionsProps) {
+  return (
+    <>
+      <a class="button small" href={href("tasks", [pipeline.pipeline_id, "logs"], query)}>
+        Logs<span class="visually-hidden"> of {title}</span>
+      </a>
+      <button type="button" class="small" onClick={onStop}>
+        {isOver(pipeline) ? "Delete" : "Stop"}
+        <span class="visually-hidden"> {title}</span>
+      </button>
+    </>
+  );
+}
+
+interface StopPipelineProps {
+  pipeline: Pipeline;
+  scope: TaskScope;
+  onClose(): void;
+  onStopped?(): void;
+}
+
+export function StopPipeline({ pipeline, scope, onClose, onStopped }: StopPipelineProps) {
+  const { pipeline_id: id, name, metadata } = pipeline;
+  const word = wordOf(pipeline);
+  const verb = isOver(pipeline) ? "Delete" : "Stop";
+  const stop = async () => {
+    const { remaining } = await post<Deleted>(taskPath(id, "/stop"), { ...scope, namespace: metadata.namespace });
+    const done = `${verb === "Stop" ? "Stopped" : "Deleted"} ${word} ${name} (${id})`;
+    announce(remaining?.length ? stillDeleting(remaining) : done);
+    onStopped?.();
+  };
+  return (
+    <Confirm
+      title={`${verb} ${word} ${name}?`}
+      text="This deletes the Jobs of all its tasks, their pods and logs. Volumes are kept."
+      action={`${verb} ${word}`}
+      run={stop}
+      onClose={onClose}
+    />
   );
 }
 
@@ -495,7 +577,7 @@ interface RowProps {
 }
 
 function Row({ task, filter, chosen, onChoose, onStop }: RowProps) {
-  const { allUsers, allNamespaces } = filter;
+  const { allUsers, namespaces } = filter;
   const gone = filter.status === "deleted";
   const { namespace, note, image, resources, logs } = task.metadata;
   const query = { namespace, all_users: allUsers ? "true" : undefined };
@@ -538,7 +620,7 @@ function Row({ task, filter, chosen, onChoose, onStop }: RowProps) {
         </code>
       </td>
       {allUsers && <td class="wide-only">{task.username}</td>}
-      {allNamespaces && <td class="wide-only">{namespace}</td>}
+      {namespaces && <td class="wide-only">{namespace}</td>}
       <td
         class="wide-only"
         title={`${localTime(task.created_at)}${gone ? `, ended ${localTime(task.updated_at)}` : ""}`}
@@ -556,7 +638,7 @@ interface RowActionsProps {
   onStop(): void;
 }
 
-function RowActions({ task, query, onStop }: RowActionsProps) {
+export function RowActions({ task, query, onStop }: RowActionsProps) {
   const title = `${task.name} ${task.task_id}`;
   return (
     <>

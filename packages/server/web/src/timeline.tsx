@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, type Timeline as Times, taskPath } from "./api";
 import { localTime } from "./format";
 import { ErrorNote } from "./parts";
-import { marks, PHASES, type Row, rowsOf, seconds, took, total, UNKNOWN } from "./phases";
+import { LOOKS, marks, PHASES, type Row, rowsOf, seconds, took, total, UNKNOWN } from "./phases";
 import type { TaskScope } from "./route";
 
 const SHOWN_ROWS = 20;
@@ -30,13 +30,14 @@ export function Timeline({ id, scope, state }: { id: string; scope: TaskScope; s
   const start = Math.min(...phases.map((phase) => phase.start));
   const length = Math.max(1000, ...phases.map((phase) => phase.end - start));
   const names = PHASES.filter((name) => phases.some((phase) => phase.name === name));
+  const looks = LOOKS.filter((look) => phases.some((phase) => phase.look === look));
   const shown = all ? rows : rows.slice(0, SHOWN_ROWS);
   const missing = [...new Set(rows.flatMap(({ unknown }) => unknown))];
   return (
     <section class="card" aria-labelledby="timeline">
       <div class="card-head">
         <h2 id="timeline">Timeline</h2>
-        <Legend names={names} />
+        <Legend looks={looks} />
       </div>
       {error ? <ErrorNote error={error} quiet /> : null}
       <svg width="0" height="0" class="definitions" aria-hidden="true">
@@ -56,15 +57,15 @@ export function Timeline({ id, scope, state }: { id: string; scope: TaskScope; s
   );
 }
 
-function Legend({ names }: { names: string[] }) {
+function Legend({ looks }: { looks: string[] }) {
   return (
     <ul class="legend" aria-label="Phases">
-      {names.map((name) => (
-        <li key={name}>
+      {looks.map((look) => (
+        <li key={look}>
           <svg width="12" height="12" aria-hidden="true">
-            <Bar name={name} x="0" width="12" />
+            <Bar look={look} x="0" width="12" />
           </svg>
-          {name}
+          {look}
         </li>
       ))}
     </ul>
@@ -83,7 +84,7 @@ function Bars({ rows, start, length }: { rows: Row[]; start: number; length: num
             {row.phases.map((phase, index) => (
               <Bar
                 key={index}
-                name={phase.name}
+                look={phase.look}
                 x={percent(phase.start - start)}
                 width={percent(phase.end - phase.start)}
                 title={`${took(phase)}, from ${localTime(new Date(phase.start).toISOString())}`}
@@ -146,9 +147,9 @@ function TimesTable({ rows, names }: { rows: Row[]; names: string[] }) {
   );
 }
 
-function Bar({ name, x, width, title }: { name: string; x: string; width: string; title?: string }) {
+function Bar({ look, x, width, title }: { look: string; x: string; width: string; title?: string }) {
   return (
-    <rect class={`phase ${name}`} x={x} width={width} height="100%" fill={name === UNKNOWN ? "url(#hatch)" : undefined}>
+    <rect class={`phase ${look}`} x={x} width={width} height="100%" fill={look === UNKNOWN ? "url(#hatch)" : undefined}>
       {title && <title>{title}</title>}
     </rect>
   );

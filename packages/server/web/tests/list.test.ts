@@ -5,7 +5,9 @@ import {
   applyRows,
   changedWithin,
   filterOf,
+  inStages,
   isFirst,
+  isOver,
   keyOfTask,
   matches,
   select,
@@ -19,13 +21,13 @@ import { makePipeline, makeTask } from "./builders";
 const ids = (tasks: Task[]) => tasks.map(({ task_id: id }) => id).join(" ");
 
 test("filter of an address without a query shows your own tasks, newest first", () => {
-  const filter = { allUsers: false, allNamespaces: false, status: "", text: "", since: "", order: "age" };
+  const filter = { allUsers: false, namespaces: "", status: "", text: "", since: "", order: "age" };
   assert.deepEqual(filterOf(new URLSearchParams()), filter);
 });
 
 test("filter of an address has all that its query names", () => {
-  const query = "all_users=true&all_namespaces=true&status=failed&filter=a+b&since=24&sort=-name";
-  const filter = { allUsers: true, allNamespaces: true, status: "failed", text: "a b", since: "24", order: "-name" };
+  const query = "all_users=true&namespaces=mine&status=failed&filter=a+b&since=24&sort=-name";
+  const filter = { allUsers: true, namespaces: "mine", status: "failed", text: "a b", since: "24", order: "-name" };
   assert.deepEqual(filterOf(new URLSearchParams(query)), filter);
 });
 
@@ -150,4 +152,27 @@ test("stop says that it deletes finished tasks", () => {
   assert.equal(stopWord([running]), "Stop");
   assert.equal(stopWord([failed, makeTask({ status: "completed" })]), "Delete");
   assert.equal(stopWord([running, failed]), "Stop and delete");
+});
+
+test("failed task is stopped while its other nodes run, then deleted", () => {
+  const failed = (running: number) => makeTask({ status: "failed", metadata: { running_nodes: running } });
+  assert.deepEqual(
+    [failed(2), failed(0)].map((task) => stopWord([task])),
+    ["Stop", "Delete"],
+  );
+});
+
+test("pipeline is over when it has completed, or failed and nothing runs", () => {
+  const running = makeTask({ metadata: { running_nodes: 1 } });
+  const waiting = makeTask({ status: "pending" });
+  const over = (status: string, tasks: Task[]) => isOver(makePipeline({ status, tasks }));
+  assert.deepEqual([over("completed", []), over("failed", [waiting])], [true, true]);
+  assert.deepEqual([over("failed", [running]), over("running", [waiting])], [false, false]);
+});
+
+test("tasks of a pipeline are together, in the order of its stages", () => {
+  const stage = (id: string, number: number) =>
+    makeTask({ task_id: id, metadata: { pipeline: "pppppppp", stage: number } });
+  const tasks = [stage("c", 3), makeTask({ task_id: "x" }), stage("a", 1), stage("b", 2)];
+  assert.equal(ids(inStages(tasks)), "a b c x");
 });

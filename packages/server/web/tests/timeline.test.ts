@@ -94,3 +94,14 @@ test("stage can be resumed if it is suspended and those before it have completed
   assert.equal(suspended(makePipeline({ tasks: [queued, waiting] })), undefined);
   assert.equal(suspended(makePipeline({ execution: "parallel", tasks: [first("completed"), waiting] })), undefined);
 });
+
+test("last phase of a node has the look of its outcome", () => {
+  const looks = (state: string) => {
+    const times = timeline(["train", ["node-0"]]);
+    times.tasks[0]!.nodes[0]!.state = state;
+    return rowsOf(times, NOW)[0]!.phases.map(({ look }) => look);
+  };
+  assert.deepEqual(looks("completed"), ["queued", "run"]);
+  assert.deepEqual(looks("running"), ["queued", "running"]);
+  assert.deepEqual(looks("failed"), ["queued", "failed"]);
+});
