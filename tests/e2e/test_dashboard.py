@@ -492,7 +492,7 @@ def test_pages_are_accessible_and_fit_the_width(
         "/services": page.get_by_text("No services"),
         "/volumes": page.get_by_role("table"),
         "/cluster": page.get_by_role("group", name="Table of events"),
-        "/submit": page.get_by_text("The file is valid"),
+        "/submit": page.get_by_text("forecast: starts now on"),
         "/serve": page.get_by_text("The file is valid"),
     }
 

@@ -1,9 +1,12 @@
 // The cluster's GPUs, the GPU-hours of tasks, and Kueue's queues, as bars.
 import { useState } from "preact/hooks";
-import type { AcceleratorNode, ClusterEvent, GpuHoursList, Queue, Quota, Whoami } from "./api";
+import type { AcceleratorNode, ClusterEvent, GpuHoursList, Queue, Quota, Task, Whoami } from "./api";
 import { age, amount, plural, quantity } from "./format";
 import { type Namespaces, queryOf } from "./list";
 import { AllUsers, Bar, Empty, ErrorNote, NamespaceChoice, Title, usePolled } from "./parts";
+import { loanOf, placesOf } from "./queues";
+import { Limits, limitsOf } from "./quotas";
+import { href } from "./route";
 import { EventTable } from "./task";
 
 export function ClusterPage({ user }: { user: Whoami }) {
@@ -24,11 +27,6 @@ export function ClusterPage({ user }: { user: Whoami }) {
 function Quotas({ user }: { user: Whoami }) {
   const [namespaces, setNamespaces] = useState<Namespaces>("");
   const [result, error] = usePolled<{ quotas: Quota[] }>("/quotas", queryOf(namespaces));
-  const quotas = new Map<string, Quota[]>();
-  for (const limit of result?.quotas ?? []) {
-    const key = `${limit.namespace}/${limit.quota}`;
-    quotas.set(key, [...(quotas.get(key) ?? []), limit]);
-  }
   return (
     <section aria-labelledby="quotas">
       <h2 id="quotas">Quotas</h2>
@@ -38,7 +36,7 @@ function Quotas({ user }: { user: Whoami }) {
       {error ? <ErrorNote error={error} quiet /> : null}
       {result && !result.quotas.length && <Empty title="No quotas" />}
       <div class="grid">
-        {[...quotas].map(([key, limits]) => (
+        {limitsOf(result?.quotas ?? []).map(([key, limits]) => (
           <QuotaCard key={key} limits={limits} />
         ))}
       </div>
@@ -54,22 +52,7 @@ function QuotaCard({ limits }: { limits: Quota[] }) {
         <h3>{namespace}</h3>
         <span class="muted">{quota}</span>
       </div>
-      <ul class="bars">
-        {limits.map(({ resource, used, hard }) => {
-          const text = `${amount(resource, used)}/${amount(resource, hard)}`;
-          return (
-            <li key={resource}>
-              <span class="bar-name">{resource}</span>
-              <Bar
-                used={quantity(used) ?? 0}
-                total={quantity(hard) ?? 0}
-                label={`${resource}: ${text.replace("/", " of ")} used`}
-              />
-              <span class="number">{text}</span>
-            </li>
-          );
-        })}
-      </ul>
+      <Limits limits={limits} />
     </article>
   );
 }
@@ -163,6 +146,7 @@ function Kind({ kind, machines }: { kind: string; machines: AcceleratorNode[] })
 
 function Queues() {
   const [result, error] = usePolled<{ queues: Queue[] }>("/queues");
+  const [mine] = usePolled<{ tasks: Task[] }>("/tasks", { limit: 1000 });
   const queues = result?.queues ?? [];
   return (
     <section aria-labelledby="queues">
@@ -175,14 +159,18 @@ function Queues() {
       )}
       <div class="grid">
         {queues.map((queue) => (
-          <QueueCard key={`${queue.namespace}/${queue.name}`} queue={queue} />
+          <QueueCard key={`${queue.namespace}/${queue.name}`} queue={queue} tasks={mine?.tasks ?? []} />
         ))}
       </div>
     </section>
   );
 }
 
-function QueueCard({ queue }: { queue: Queue }) {
+const SHOWN_WAITING = 20;
+
+function QueueCard({ queue, tasks }: { queue: Queue; tasks: Task[] }) {
+  const entries = placesOf(queue, tasks);
+  const mine = entries.filter(({ task }) => task);
   return (
     <article class="card" aria-label={queue.name}>
       <div class="card-head">
@@ -191,39 +179,63 @@ function QueueCard({ queue }: { queue: Queue }) {
           {queue.admitted} admitted, {queue.pending} pending
         </span>
       </div>
-      <p class="muted">ClusterQueue {queue.cluster_queue}</p>
+      <p class="muted">
+        ClusterQueue {queue.cluster_queue}
+        {queue.cohort && ` of cohort ${queue.cohort}`}
+        {queue.pending_in_cluster_queue !== null && `: ${queue.pending_in_cluster_queue} pending from all namespaces`}
+      </p>
       {queue.stopped && <p class="note">{queue.stopped}</p>}
+      {mine.map(({ task, position, wait }) => (
+        <p key={position} class="note">
+          <a href={href("tasks", [task!.task_id], { namespace: queue.namespace })}>{task!.name}</a> is number {position}{" "}
+          of {entries.length} here{wait && `: about ${wait} until it is admitted, a guess`}
+        </p>
+      ))}
       <ul class="bars">
-        {queue.resources.map((share) => {
-          const used = quantity(share.used_by_all ?? share.used) ?? 0;
-          const quota = quantity(share.quota);
-          const format = (text: string | null) => amount(share.resource, text);
-          const label = `${share.resource} of ${share.flavor}: ${format(share.used_by_all ?? share.used)} of ${format(share.quota)} used`;
-          return (
-            <li key={`${share.flavor}/${share.resource}`}>
-              <span class="bar-name">
-                {share.resource}
-                <span class="sub">{share.flavor}</span>
-              </span>
-              {quota === null ? <span /> : <Bar used={used} total={quota} label={label} />}
-              <span class="number">
-                {format(share.used_by_all ?? share.used)}/{format(share.quota)}
-              </span>
-            </li>
-          );
-        })}
+        {queue.resources.map((share) => (
+          <QueueBar key={`${share.flavor}/${share.resource}`} share={share} cohort={queue.cohort} />
+        ))}
       </ul>
-      {queue.waiting.length > 0 && (
+      {entries.length > 0 && (
         <ol class="waiting" aria-label="Pending workloads, next one first">
-          {queue.waiting.slice(0, 20).map((entry) => (
-            <li key={entry.workload}>
-              <code>{entry.workload}</code> <span class="muted">{age(entry.since)}</span>
-              {entry.reason && <span class="sub">{entry.reason}</span>}
+          {entries.slice(0, SHOWN_WAITING).map(({ waiting, task }) => (
+            <li key={waiting.workload}>
+              <code>{waiting.workload}</code> <span class="muted">{age(waiting.since)}</span>
+              {task && <span class="tag">yours</span>}
+              {waiting.reason && <span class="sub">{waiting.reason}</span>}
             </li>
           ))}
         </ol>
       )}
     </article>
+  );
+}
+
+function QueueBar({ share, cohort }: { share: Queue["resources"][number]; cohort: string }) {
+  const used = quantity(share.used_by_all ?? share.used) ?? 0;
+  const quota = quantity(share.quota);
+  const format = (text: string | null) => amount(share.resource, text);
+  const text = `${format(share.used_by_all ?? share.used)}/${format(share.quota)}`;
+  return (
+    <li>
+      <span class="bar-name">
+        {share.resource}
+        <span class="sub">
+          {share.flavor}, {format(share.used)} used here
+        </span>
+        {cohort && quota !== null && <span class="sub">{loanOf(used, quota, share.resource)}</span>}
+      </span>
+      {quota === null ? (
+        <span />
+      ) : (
+        <Bar
+          used={used}
+          total={quota}
+          label={`${share.resource} of ${share.flavor}: ${text.replace("/", " of ")} used`}
+        />
+      )}
+      <span class="number">{text}</span>
+    </li>
   );
 }
 

@@ -1,10 +1,11 @@
 // Write a task file, check it, and submit it.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { get, type Problem, postYaml, type Queue, type Service, taskPath, type Whoami } from "./api";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { get, type Problem, postYaml, type Queue, type Quota, type Service, taskPath, type Whoami } from "./api";
 import type { Editor } from "./editor";
 import { plural } from "./format";
-import { announce, copy, ErrorNote, Title } from "./parts";
+import { announce, copy, ErrorNote, Title, usePolled, withLinks } from "./parts";
+import { Limits, limitsOf } from "./quotas";
 import { go, href, type TaskScope } from "./route";
 
 const EXAMPLE = `name: hello
@@ -31,6 +32,11 @@ interface Validation {
   valid: boolean;
   problems: Problem[];
   dangers: Problem[];
+}
+
+interface Answer {
+  notes: string[];
+  warnings: Problem[];
 }
 
 interface Rendered {
@@ -79,12 +85,13 @@ interface ComposeProps {
   load(): Promise<string>;
   send(text: string): Promise<void>;
   preview?(text: string): Promise<Rendered>;
+  ask?(text: string): Promise<Answer>; // what the cluster would answer now
   onChange?(): void;
   children?: ComponentChildren;
 }
 
 // An editor, the problems of its text, and a button that sends it.
-function Compose({ title, verb, draft, load, send, preview, onChange, children }: ComposeProps) {
+function Compose({ title, verb, draft, load, send, preview, ask, onChange, children }: ComposeProps) {
   const form = useRef<HTMLFormElement>(null);
   const [rendered, setRendered] = useState<Rendered | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -133,10 +140,62 @@ function Compose({ title, verb, draft, load, send, preview, onChange, children }
         </div>
         <div>
           <Problems validation={validation} onSelect={(problem) => editor.current?.goTo(problem)} />
+          {ask && validation?.valid && <Forecast text={drafts.get(draft) ?? ""} ask={ask} />}
           {rendered && <Manifests rendered={rendered} />}
         </div>
       </div>
     </form>
+  );
+}
+
+const PAUSE = 1000; // milliseconds without a key, after which the cluster is asked
+
+// What the cluster says of a text that is valid, before it is sent: the answer of a dry run, and the quotas.
+function Forecast({ text, ask }: { text: string; ask(text: string): Promise<Answer> }) {
+  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [quotas] = usePolled<{ quotas: Quota[] }>("/quotas");
+  useEffect(() => {
+    let stopped = false;
+    const timer = setTimeout(() => {
+      ask(text).then(
+        (result) => {
+          if (stopped) return;
+          setAnswer(result);
+          setError(null);
+        },
+        (problem) => !stopped && setError(problem),
+      );
+    }, PAUSE);
+    return () => {
+      stopped = true;
+      clearTimeout(timer);
+    };
+  }, [text, ask]);
+  return (
+    <section class="card forecast" aria-labelledby="forecast">
+      <h2 id="forecast">Now in the cluster</h2>
+      <div role="status">
+        {error ? <ErrorNote error={error} quiet /> : null}
+        {!error && !answer && <p class="muted">Asking the cluster…</p>}
+        {!error && answer && (
+          <>
+            <p>The cluster would accept it.</p>
+            <ul>
+              {[...answer.notes, ...answer.warnings.map(({ message }) => message)].map((note) => (
+                <li key={note}>{withLinks(note)}</li>
+              ))}
+            </ul>
+          </>
+        )}
+      </div>
+      {limitsOf(quotas?.quotas ?? []).map(([key, limits]) => (
+        <div key={key} role="group" aria-label={`Quota ${key}`}>
+          <h3>Quota {limits[0]!.quota}</h3>
+          <Limits limits={limits} />
+        </div>
+      ))}
+    </section>
   );
 }
 
@@ -249,6 +308,10 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
   const [queue, setQueue] = useState("");
   const [queues, setQueues] = useState<string[]>([]);
   const options = { queue: queue || undefined };
+  const ask = useCallback(
+    (text: string) => postYaml<Answer>("/tasks/submit", { queue: queue || undefined, dry_run: "server" }, text),
+    [queue],
+  );
 
   useEffect(() => {
     get<{ queues: Queue[] }>("/queues").then(
@@ -275,6 +338,7 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
       load={() => taskFile(from, scope)}
       send={send}
       preview={(text) => postYaml<Rendered>("/render", options, text)}
+      ask={ask}
       onChange={() => {
         key.current = newKey();
       }}
