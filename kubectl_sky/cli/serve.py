@@ -276,18 +276,20 @@ def _print(service: "ServiceStatus | None", form: str | None) -> None:
     elif form:
         output.out(output.document("Service", service.document, form))
     else:
-        output.out(_describe(service))
+        output.out(describe(service))
 
 
-def _describe(service: "ServiceStatus") -> str:
+def describe(service: "ServiceStatus") -> str:
     counts = service.replicas
+    current = sum(replica.ready and replica.version == service.version for replica in service.pods)
+    earlier = " (an earlier version serves)" if counts.ready and not current else ""
     facts = {
         "Service": service.name,
         "Namespace": service.namespace,
         "User": service.username,
-        "State": service.status,
+        "State": service.status + earlier,
         "Version": f"{service.version} (id {service.version_id})",
-        "Replicas": f"{counts.ready} of {counts.wanted} ready, {counts.updated} of this version",
+        "Replicas": f"{counts.ready} of {counts.wanted} ready, {current} of this version",
         "Endpoints": ", ".join(service.endpoints) or "none",
     }
     if counts.most:

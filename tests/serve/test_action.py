@@ -12,13 +12,14 @@ from typing import Any, cast
 
 import pytest
 
+from kubectl_sky.cli.serve import describe
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import KubeletUnreachable, TaskFailed, UnknownName, Unreachable
 from kubectl_sky.observe.logs import Lines
 from kubectl_sky.serve import action, logs, update
-from kubectl_sky.serve.model import ServiceState
+from kubectl_sky.serve.model import Replica, ReplicaCounts, ServiceState, ServiceStatus
 from kubectl_sky.submitting.submit import Options, Prepared
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names, owners
@@ -487,3 +488,33 @@ def test_update_service_without_name_asks_for_it(run: Run, tmp_path: Path) -> No
     code, _, stderr = run("serve", "update", "web.yaml")
     hint = "add --name NAME, which `kubectl sky serve status` shows"
     assert (code, stderr) == (2, f"error: the service has no name\nhint: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("ready", "state", "replicas"),
+    [
+        ((1, 1), "failed (an earlier version serves)", "2 of 2 ready, 0 of this version"),
+        ((1, 2), "failed", "2 of 2 ready, 1 of this version"),
+    ],
+)
+def test_status_of_a_failed_update_says_which_version_serves(
+    ready: tuple[int, ...], state: str, replicas: str
+) -> None:
+    pods = [Replica(at, f"web-{at}", version, True, 0, "", "") for at, version in enumerate(ready)]
+    service = ServiceStatus(
+        name="web",
+        namespace="default",
+        username="alice",
+        status=ServiceState.FAILED,
+        created_at="2026-01-01T00:00:00Z",
+        version=2,
+        version_id="abcd2345",
+        replicas=ReplicaCounts(wanted=2, ready=2, updated=1, total=3, most=None),
+        endpoints=(),
+        message="",
+        findings=(),
+        pods=(*pods, Replica(2, "web-2", 2, False, 3, "", "", "exit code 3")),
+    )
+    lines = describe(service).splitlines()
+    assert f"State:      {state}" in lines
+    assert f"Replicas:   {replicas}" in lines

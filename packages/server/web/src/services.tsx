@@ -73,7 +73,9 @@ export function Services({ user }: { user: Whoami }) {
 function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): void }) {
   const { name, replicas } = service;
   const scope = { namespace: service.namespace, all_users: ask ? undefined : "true" };
-  const ready = `${replicas.ready} of ${plural(replicas.wanted, "replica")} ready`;
+  const current = service.pods.filter((pod) => pod.ready && pod.version === service.version).length;
+  const earlier = replicas.ready > 0 && current === 0 ? ", of an earlier version, which serves" : "";
+  const ready = `${replicas.ready} of ${plural(replicas.wanted, "replica")} ready${earlier}`;
   return (
     <article class="card" aria-label={name}>
       <div class="card-head">
