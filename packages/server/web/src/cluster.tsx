@@ -223,7 +223,7 @@ function QueueBar({ share, cohort }: { share: Queue["resources"][number]; cohort
         <span class="sub">
           {share.flavor}, {format(share.used)} used here
         </span>
-        {cohort && quota !== null && <span class="sub">{loanOf(used, quota, share.resource)}</span>}
+        {cohort && <span class="sub">{loanOf(share)}</span>}
       </span>
       {quota === null ? (
         <span />

@@ -330,6 +330,7 @@ export interface Share {
   used: string;
   used_by_all: string | null;
   quota: string | null;
+  free: string | null;
 }
 
 export interface Waiting {

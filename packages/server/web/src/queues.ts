@@ -1,6 +1,8 @@
 // A queue as its users see it: their places, and what is lent and borrowed.
 import type { Queue, Task } from "./api";
-import { amount, span } from "./format";
+import { amount, quantity, span } from "./format";
+
+type Share = Queue["resources"][number];
 
 export interface Place {
   waiting: Queue["waiting"][number];
@@ -19,9 +21,14 @@ export function placesOf({ waiting, interval_seconds: interval }: Queue, tasks: 
   }));
 }
 
-// What is used beyond the quota comes from the cohort; what is not used, others of the cohort may take.
-export function loanOf(used: number, quota: number, resource: string): string {
-  const size = (value: number) => amount(resource, String(Math.abs(value)));
-  if (used > quota) return `${size(used - quota)} borrowed from the cohort`;
-  return used < quota ? `${size(quota - used)} free, which the cohort may borrow` : "";
+// What is used beyond the quota is borrowed; what is neither used nor free is lent to others of the cohort.
+export function loanOf({ resource, used_by_all: used, quota, free }: Share): string {
+  const all = quantity(used);
+  const own = quantity(quota);
+  const left = quantity(free ?? null);
+  if (all === null || own === null) return "";
+  const size = (value: number) => amount(resource, String(value));
+  if (all > own) return `${size(all - own)} borrowed`;
+  if (left !== null && left < own - all) return `${size(own - all - left)} lent`;
+  return left === null ? "" : `${size(left)} free, also by borrowing`;
 }

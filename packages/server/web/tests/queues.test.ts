@@ -21,8 +21,10 @@ test("places of a queue name your tasks, and guess when they are admitted", () =
   assert.equal(placesOf(makeQueue(null), [mine])[1]!.wait, "");
 });
 
-test("what a queue uses beyond its quota is borrowed, and what is free may be", () => {
-  assert.equal(loanOf(6, 4, "cpu"), "2 borrowed from the cohort");
-  assert.equal(loanOf(1, 4, "cpu"), "3 free, which the cohort may borrow");
-  assert.equal(loanOf(4, 4, "cpu"), "");
+test("what a queue has beyond its quota is borrowed, and what it misses is lent", () => {
+  const share = { flavor: "plain", resource: "cpu", used: "0", quota: "4" };
+  assert.equal(loanOf({ ...share, used_by_all: "6", free: "0" }), "2 borrowed");
+  assert.equal(loanOf({ ...share, used_by_all: "1", free: "1" }), "2 lent");
+  assert.equal(loanOf({ ...share, used_by_all: "1", free: "5" }), "5 free, also by borrowing");
+  assert.equal(loanOf({ ...share, used_by_all: null, free: null }), "");
 });
