@@ -23,8 +23,7 @@ class CuttingProxy:
     """
 
     def __init__(self, server: str) -> None:
-        parts = urlsplit(server)
-        self._target = (parts.hostname or "", parts.port or 443)
+        self.lead_to(server)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._frozen: set[socket.socket] = set()
@@ -40,6 +39,11 @@ class CuttingProxy:
     @property
     def url(self) -> str:
         return f"https://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def lead_to(self, server: str) -> None:
+        """Forward new connections to a server."""
+        parts = urlsplit(server)
+        self._target = (parts.hostname or "", parts.port or 443)
 
     def cut(self) -> None:
         """Break every connection that is open now."""

@@ -273,6 +273,46 @@ def test_page_goes_on_after_a_restart_of_a_server_with_a_key(
         sky.end()
 
 
+def test_pages_go_on_at_once_when_one_of_two_replicas_is_killed(
+    browser: Browser, sky: Command, cluster: Cluster
+) -> None:
+    environment = {**sky.environment, "KUBECTL_SKY_SESSION_KEYS": "A" * 43 + "="}
+    replicas = replace(sky, environment=environment)
+
+    def start() -> tuple[subprocess.Popen[str], str]:
+        port = str(free_port())
+        process = replicas.start("api", "--port", port)
+        assert process.stderr and "Serving" in process.stderr.readline()
+        return process, f"http://127.0.0.1:{port}"
+
+    replica, url = start()
+    _, other = start()
+    service = CuttingProxy(url)
+    context = browser.new_context()
+    try:
+        task = submit(sky, ENDLESS)
+        page = context.new_page()
+        page.goto(f"{service.url.replace('https', 'http')}/ui/")
+        page.get_by_label("Bearer token").fill(cluster.token())
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_label("All users").check()
+        expect(page.get_by_role("row").filter(has_text=task)).to_be_visible()
+        task_page = context.new_page()
+        task_page.goto(page.url.partition("#")[0] + f"#/tasks/{task}?all_users=true")
+        expect(task_page.locator(".heading .badge")).to_have_text("running")
+
+        replica.kill()
+        service.lead_to(other)
+        new = submit(sky, UNSCHEDULABLE)
+        expect(page.get_by_role("row").filter(has_text=new)).to_be_visible(timeout=10_000)
+        assert sky("stop", task).returncode == 0
+        expect(task_page.get_by_role("alert")).to_contain_text("not found", timeout=10_000)
+    finally:
+        context.close()
+        service.close()
+        replicas.end()
+
+
 def test_task_list_shows_changes_and_filters_without_a_reload(page: Page, sky: Command) -> None:
     expect(page.get_by_text("No tasks")).to_be_visible()
     task = submit(sky, ENDLESS)
