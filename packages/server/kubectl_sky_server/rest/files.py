@@ -4,7 +4,7 @@ import io
 import json
 import re
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
@@ -22,7 +22,7 @@ from kubectl_sky.tasks.ui import Collected
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.documents import DocumentRoute
 from kubectl_sky_server.rest.identity import AnyCaller, Caller
-from kubectl_sky_server.rest.problems import Rejected
+from kubectl_sky_server.rest.problems import Rejected, translate
 
 router = APIRouter(tags=["files"], route_class=DocumentRoute)
 
@@ -139,7 +139,7 @@ def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) ->
     source = source_of(text, config, Overrides(task_id=task_id))
     facts = rendering.offline_facts(caller.user.name, caller.session.namespace, config.task_environ)
     manifests = rendering.render_files([source], facts, ui)
-    return Rendered(**ui.report, manifests=as_yaml(manifests.all))
+    return Rendered(**report_of(ui), manifests=as_yaml(manifests.all))
 
 
 @router.post("/validate", openapi_extra=body_of({"type": "object"}))
@@ -153,3 +153,8 @@ def validate(request: Request, caller: AnyCaller, text: TaskText) -> Validation:
         problems=problems,
         dangers=[item.report for report in reports for item in report.review.dangers],
     )
+
+
+def report_of(ui: Collected) -> dict[str, Any]:
+    """Return the fields of documents about a file, with notes in words of REST."""
+    return ui.report | {"notes": [translate(note) for note in ui.notes_]}

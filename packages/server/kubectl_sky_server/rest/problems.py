@@ -98,6 +98,7 @@ _REQUESTS = (
     (re.compile(r"kubectl sky (gpus|queues|volumes) ?(?:list)?"), r"GET /\1"),
     (re.compile(r"kubectl sky list"), "GET /tasks"),
 )
+_COMMAND = re.compile(r"(`[^`]*`|\bkubectl [^;\n]*)")
 _FLAG = re.compile(r"(?<![-\w])--([a-z]+)(-[a-z]+)*")
 
 
@@ -108,11 +109,11 @@ def translate(text: str) -> str:
     """
     for command, request in _REQUESTS:
         text = command.sub(request, text)
-    outside = text.split("`")
-    outside[::2] = [
-        _FLAG.sub(lambda flag: flag[0][2:].replace("-", "_"), part) for part in outside[::2]
+    parts = _COMMAND.split(text)
+    parts[::2] = [
+        _FLAG.sub(lambda flag: flag[0][2:].replace("-", "_"), part) for part in parts[::2]
     ]
-    return "`".join(outside)
+    return "".join(parts)
 
 
 def answer(error: SkyError) -> Response:

@@ -41,7 +41,7 @@ from kubectl_sky.words import names
 from kubectl_sky.words.documents import Note, Part
 from kubectl_sky_server.rest.config import Config
 from kubectl_sky_server.rest.documents import DocumentRoute, deleting, encode
-from kubectl_sky_server.rest.files import BODY, TaskText, source_of
+from kubectl_sky_server.rest.files import BODY, TaskText, report_of, source_of
 from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller, Scopes
 from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.problems import Rejected
@@ -171,10 +171,12 @@ def _submit(
             task_ids=None,
             status="dry-run",
             message=f"Dry run ({options.dry_run}): nothing was submitted",
-            **ui.report,
+            **report_of(ui),
             manifests=manifests,
         )
-    submitted = replace(ui.result.document(ui.report), task_id=ui.result.id, manifests=manifests)
+    submitted = replace(
+        ui.result.document(report_of(ui)), task_id=ui.result.id, manifests=manifests
+    )
     if submitted.pipeline_id is not UNSET:
         return submitted
     return replace(submitted, pipeline_id=None, task_ids=None)

@@ -16,6 +16,7 @@ from kubectl_sky_server.rest.problems import translate
         ("run `kubectl sky users show -n team` to see", "run `GET /quotas` to see"),
         # Other programs keep their flags, and dashes are no flags.
         ("run `kubectl delete pvc x --wait`", "run `kubectl delete pvc x --wait`"),
+        ("run kubectl sky wait a --continue; or --id", "run kubectl sky wait a --continue; or id"),
         ("a -- b, x--y", "a -- b, x--y"),
     ],
 )

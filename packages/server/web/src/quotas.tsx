@@ -13,6 +13,9 @@ export function limitsOf(quotas: Quota[]): [key: string, limits: Quota[]][] {
   return [...groups];
 }
 
+// What tasks use up, without counts of other objects.
+export const isOfTasks = ({ resource }: Quota) => /^(pods|cpu|memory|(requests|limits)\..+)$/.test(resource);
+
 export function Limits({ limits }: { limits: Quota[] }) {
   return (
     <ul class="bars">

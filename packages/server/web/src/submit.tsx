@@ -5,7 +5,7 @@ import { get, type Problem, postYaml, type Queue, type Quota, type Service, task
 import type { Editor } from "./editor";
 import { plural } from "./format";
 import { announce, copy, ErrorNote, Title, usePolled, withLinks } from "./parts";
-import { Limits, limitsOf } from "./quotas";
+import { isOfTasks, Limits, limitsOf } from "./quotas";
 import { go, href, type TaskScope } from "./route";
 
 const EXAMPLE = `name: hello
@@ -189,7 +189,7 @@ function Forecast({ text, ask }: { text: string; ask(text: string): Promise<Answ
           </>
         )}
       </div>
-      {limitsOf(quotas?.quotas ?? []).map(([key, limits]) => (
+      {limitsOf((quotas?.quotas ?? []).filter(isOfTasks)).map(([key, limits]) => (
         <div key={key} role="group" aria-label={`Quota ${key}`}>
           <h3>Quota {limits[0]!.quota}</h3>
           <Limits limits={limits} />
