@@ -233,7 +233,8 @@ def account(submitted: datetime, attempts: Sequence[Attempt], end: datetime) -> 
             continue
         span = (at.timestamp(), ends.timestamp())
         is_over = attempt.finished is not None
-        _add_run(result, steps, span, best if counts else None, is_over, is_last)
+        known_best = best if counts else None
+        _add_run(result, steps, span, known_best, is_over, is_last)
         best = max(best, max(steps.positions, default=-1.0))
         at = ends
     _add(result, Use.DOWN, at, end)
@@ -332,7 +333,7 @@ def _find_paces(nodes: Sequence[NodeTimes]) -> tuple[NodePace, ...]:
             steps=sum(len(attempt.steps or ()) for attempt in it.attempts),
             step_seconds=_round(usual_pause(seconds)),
             latest_seconds=_round(latest[index]),
-            slow_since=_find_slow_since(times, seconds, limit) if limit else "",
+            slow_since=_find_slow_since(times, seconds, limit),
         )
         paces.append(pace)
     return tuple(paces)
@@ -360,6 +361,8 @@ def _round(seconds: float) -> float | None:
 def _find_slow_since(times: Sequence[float], seconds: Sequence[float], limit: float) -> str:
     """Return since when steps take longer than a limit; empty if the latest do not."""
     since = ""
+    if not limit:
+        return since
     for end in range(len(seconds), 0, -_LATEST):
         start = max(end - _LATEST, 0)
         if usual_pause(seconds[start:end]) <= limit:

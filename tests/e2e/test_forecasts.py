@@ -124,19 +124,20 @@ def make_cells(seed: int) -> Cells:
             )
 
     rules = [{"key": "zone", "operator": "In", "values": [rng.choice("ab")]}]
-    affinity = {
+    affinity: Json = {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
                 "nodeSelectorTerms": [{"matchExpressions": rules}]
             }
         }
     }
+    more: Json = {"affinity": affinity} if rng.random() < 0.3 else {}
     spec = pod_spec(
         cpu_of(rng, 7),
         nodeSelector={"state": name},
         tolerations=rng.choice([[HELD], [HELD, {"key": "spot", "operator": "Exists"}]]),
         priorityClassName=rng.choice(["", "forecast-low", "forecast-high"]),
-        **({"affinity": affinity} if rng.random() < 0.3 else {}),
+        **more,
     )
     return Cells(name, nodes, running, spec, rng.randint(1, 3))
 
@@ -375,13 +376,16 @@ def are_counted(kubectl: Command) -> bool:
     """Return whether the status of the queues has what is reserved: Kueue writes it later."""
     reserving = sum(map(bool, reserved(kubectl).values()))
     items = kubectl.json("get", "clusterqueues")["items"]
-    return reserving == sum(item.get("status", {}).get("reservingWorkloads", 0) for item in items)
+    counts: list[int] = [it.get("status", {}).get("reservingWorkloads", 0) for it in items]
+    return reserving == sum(counts)
 
 
 def undecided(kubectl: Command, states: list[Cohort], *, with_tasks: bool = False) -> list[str]:
     """Return the jobs that Kueue has not looked at, unless another one holds up its queue."""
     known = reserved(kubectl)
-    jobs = [job for state in states for job in (*state.jobs, *([state.task] if with_tasks else []))]
+    jobs = [job for state in states for job in state.jobs]
+    if with_tasks:
+        jobs += [state.task for state in states]
     queue_of = {it["metadata"]["name"]: it["metadata"]["labels"][QUEUE] for it in jobs}
     held = {queue_of[name] for name, has_quota in known.items() if has_quota is False}
     return [

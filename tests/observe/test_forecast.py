@@ -50,11 +50,9 @@ def ask(
     **demand: Any,
 ) -> Forecast:
     items = [Pods(read_as(PodSpec, spec or make_spec()), 1)] * pods
-    cluster = ClusterState(
-        read_list(Node, nodes) if nodes else None,
-        None if running is None else read_list(Pod, running),
-        read_list(PriorityClass, CLASSES),
-    )
+    read_nodes = read_list(Node, nodes) if nodes else None
+    pods_there = None if running is None else read_list(Pod, running)
+    cluster = ClusterState(read_nodes, pods_there, read_list(PriorityClass, CLASSES))
     name = queue.item.metadata.name if queue else ""
     wanted = Demand([[item] for item in items], queue=name, **demand)
     return forecast(wanted, cluster, queue)
