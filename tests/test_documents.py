@@ -34,6 +34,7 @@ OF_DASHBOARD = (
     "Diagnosis",
     "Usage",
     "Timeline",
+    "Goodput",
     "Volume",
     "AcceleratorNode",
     "GpuHoursList",

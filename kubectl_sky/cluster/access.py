@@ -135,7 +135,11 @@ def find_kueue(session: Session, kind: ReadKind[T]) -> ReadKind[T]:
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
     """
-    served = _versions(session.send("GET", f"/apis/{kind.group}", shape=ApiGroup).body)
+
+    def read_versions() -> tuple[str, ...]:
+        return _versions(session.send("GET", f"/apis/{kind.group}", shape=ApiGroup).body)
+
+    served = session.cached(f"versions of {kind.group}", read_versions)
     for version in kinds.KUEUE_VERSIONS:
         if version in served:
             return replace(kind, version=version)

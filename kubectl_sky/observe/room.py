@@ -95,29 +95,44 @@ def find_victims(
     possible stay, those of the highest priority first. Of the cluster nodes, the one counts whose
     victims have the lowest priority, then the fewest. PodDisruptionBudgets are not looked at.
     """
+    sizes = {**list_requests(spec), PODS: _ONE}
+    by_host = defaultdict[str, list[Pod]](list)
+    for pod in running:
+        by_host[pod.spec.node_name].append(pod)
+
     found: list[tuple[int, int, int, str, list[Pod]]] = []
     for node in cluster_nodes:
         host = node.metadata.name
-        there = [pod for pod in running if pod.spec.node_name == host]
-        lower = [pod for pod in there if pod.spec.priority < priority]
-        if not lower or not accepts(node, spec):
+        if not accepts(node, spec):
             continue
-        kept = [pod for pod in there if pod not in lower]
-        if not number_that_fits(spec, [node], kept):
-            continue
-        victims = []
-        for pod in sorted(lower, key=lambda pod: -pod.spec.priority):
-            if number_that_fits(spec, [node], [*kept, pod]):
-                kept.append(pod)
-            else:
-                victims.append(pod)
-        highest = max(pod.spec.priority for pod in victims)
-        total = sum(pod.spec.priority for pod in victims)
-        found.append((highest, total, len(victims), host, victims))
+        victims = _choose_victims(node, by_host[host], sizes, priority)
+        if victims:
+            priorities = [pod.spec.priority for pod in victims]
+            found.append((max(priorities), sum(priorities), len(victims), host, victims))
     if not found:
         return None
     *_, host, victims = min(found, key=lambda item: item[:4])
     return host, victims
+
+
+def _choose_victims(
+    node: Node, there: Sequence[Pod], sizes: Mapping[str, Fraction], priority: int
+) -> list[Pod]:
+    """Return the pods of a cluster node that go to make room; none if that is not enough."""
+    free = [allocatable(node, name) for name in sizes]
+    victims = []
+    for pod in sorted(there, key=lambda pod: (pod.spec.priority < priority, -pod.spec.priority)):
+        requests = {**list_requests(pod.spec), PODS: _ONE}
+        left = [have - requests.get(name, 0) for have, name in zip(free, sizes, strict=True)]
+        if pod.spec.priority >= priority or _holds(left, sizes):
+            free = left
+        else:
+            victims.append(pod)
+    return victims if _holds(free, sizes) else []
+
+
+def _holds(free: Sequence[Fraction], sizes: Mapping[str, Fraction]) -> bool:
+    return all(have >= size for have, size in zip(free, sizes.values(), strict=True))
 
 
 def accepts(cluster_node: Node, pod_spec: PodSpec) -> bool:

@@ -10,6 +10,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, Refused
 from kubectl_sky.observe.admission import Outlook, admit_all
 from kubectl_sky.observe.forecast import ClusterState, Demand, forecast
+from kubectl_sky.plan.plan import Plan
 from kubectl_sky.tasks import room
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.core_objects import LimitRange, PriorityClass
@@ -44,7 +45,9 @@ def check(
         raise Refused("\n".join(dict.fromkeys(lines)), hint)
 
 
-def describe(session: Session, namespace: str, workloads: Sequence[Json]) -> Iterator[str]:
+def describe(
+    session: Session, namespace: str, workloads: Sequence[Json], plans: Sequence[Plan]
+) -> Iterator[str]:
     """Yield for each task when and where it would start, as far as the user may read that.
 
     Tasks that wait for others, such as later stages, have no forecast.
@@ -59,8 +62,10 @@ def describe(session: Session, namespace: str, workloads: Sequence[Json]) -> Ite
     with suppress(Forbidden):
         limit_ranges = objects.list_all(session, kinds.LIMIT_RANGE, namespace)
 
+    topologies = {plan.id: plan.gang.topology for plan in plans if plan.gang}
     for (task_id, queue), items in tasks.items():
-        found = forecast(_demand(session, items, queue), cluster, known.get(queue), limit_ranges)
+        demand = _demand(session, items, queue, topologies.get(task_id) or "")
+        found = forecast(demand, cluster, known.get(queue), limit_ranges)
         prefix = f"{task_id}: " if len(tasks) > 1 else ""
         yield f"forecast: {prefix}{found}"
 
@@ -91,7 +96,7 @@ def _read_cluster(session: Session) -> ClusterState:
     return ClusterState(nodes or None, room.list_running(session, nodes), priorities)
 
 
-def _demand(session: Session, items: Sequence[Json], queue: str) -> Demand:
+def _demand(session: Session, items: Sequence[Json], queue: str, topology: str) -> Demand:
     first = items[0]
     labels = first["metadata"].get("labels") or {}
     priority = None
@@ -102,6 +107,7 @@ def _demand(session: Session, items: Sequence[Json], queue: str) -> Demand:
     return Demand(
         [list(pods(item)) for item in items],
         independent=registry.of_manifest(first).independent_nodes,
+        topology=topology,
         queue=queue,
         queue_priority=priority,
     )

@@ -241,7 +241,9 @@ def preview(files: Sequence[Prepared], ui: UI) -> None:
             workloads = [manifest.object for manifest in file.existing.manifests.workload]
             if not file.existing.complete:
                 namespace = file.decision.namespace or file.session.namespace
-                ui.notes(forecasts.describe(file.session, namespace, workloads))
+                ui.notes(
+                    forecasts.describe(file.session, namespace, workloads, file.decision.plans)
+                )
     ui.preview(manifests.merge([file.shown for file in files]))
 
 

@@ -665,6 +665,18 @@ def test_timeline_shows_an_unknown_time_as_unknown(page: Page, sky: Command) -> 
     expect(page.locator(".marks text")).to_have_text(["0m", "10m", "20m", "30m"])
 
 
+def test_goodput_is_read_when_it_is_asked_for(page: Page, sky: Command) -> None:
+    steps = "run: |\n  for at in 1 2 3 4 5; do sleep 0.3; echo step $at; done\n"
+    task = submit(sky, f"name: steps\n{steps}  sleep 600\n")
+    open_page(page, f"/tasks/{task}")
+    card = page.get_by_role("region", name="Goodput")
+
+    card.get_by_role("button", name="Read the log").click()
+
+    expect(card.get_by_role("rowheader", name="steps")).to_be_visible()
+    assert axe(page) == []
+
+
 def test_services_page_shows_why_a_replica_is_not_ready(page: Page, sky: Command) -> None:
     head = "name: web\nresources: {cpus: 0.1, ports: 8645}\nservice: {readiness_probe: /}\n"
     assert sky("serve", "up", "--detach", "-", stdin=f"{head}run: exit 3\n").returncode == 0

@@ -242,12 +242,13 @@ def test_submit_dry_run_says_when_queue_admits_task(sky: Command, kubectl: Comma
         assert (done.returncode, "never" in text) == (0, False), done.stderr
         return done.stderr
 
-    assert 'queue "gold": would be admitted now' in forecast(task)
+    assert "forecast: queue gold admits it now with flavor plain; starts now on " in forecast(task)
     assert sky(*flags, "-d", "--id", "before01", stdin=HOLDING).returncode == 0
     wait_for_controller(lambda: sky.json("queues", "list")["queues"][0]["recent_admissions"] == 3)
-    guess = r"; about \d\S+ until it is admitted: a guess from 3 admissions of the last 6h"
+    needs = r"waits in queue gold: it needs \S+ more cpu.* of flavor plain"
+    guess = r"about \d\S+ until it is admitted: a guess from 3 admissions of the last 6h"
     wait_for_controller(
-        lambda: bool(re.search(f'queue "gold": would be first in queue{guess}', forecast(task)))
+        lambda: bool(re.search(f"{needs}; would be first in queue; {guess}", forecast(task)))
     )
     assert sky(*flags, "-d", "--id", "later001", stdin=task).returncode == 0
     wait_for_controller(lambda: "would be second in queue" in forecast(task))
@@ -256,7 +257,7 @@ def test_submit_dry_run_says_when_queue_admits_task(sky: Command, kubectl: Comma
     assert re.search(r"^1 +Job/later-\S+ +0 +\S+ +about \d\S+ +couldn't", status, re.MULTILINE)
     done = sky(*flags, "--dry-run=server", stdin=task.replace("200m", "2"))
     assert (done.returncode, done.stdout) == (3, "")
-    assert 'can never be admitted: queue "gold": cpu: requested 2, at most 400m' in done.stderr
+    assert 'can never be admitted: queue "gold": cpu: requested 2, at most 400m of' in done.stderr
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)

@@ -12,6 +12,7 @@ import {
   type Verdict,
 } from "./api";
 import { age, duration, localTime, ranges, sizes } from "./format";
+import { Goodput } from "./goodput";
 import { isFinished } from "./list";
 import type { RankActivity } from "./models";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock, withLinks } from "./parts";
@@ -58,6 +59,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
       <Facts task={task} />
       <Doctor id={id} scope={scope} state={`${task.status} ${task.metadata.note ?? ""}`} />
       <Timeline id={id} scope={scope} state={`${task.updated_at} ${task.metadata.detailed_status}`} />
+      <Goodput id={id} scope={scope} />
       <Nodes task={task} scope={scope} />
       <Usage id={id} scope={scope} running={!finished} />
       <Events id={id} scope={scope} state={task.updated_at} />
