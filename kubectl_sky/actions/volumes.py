@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from typing import BinaryIO
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.volumes import Storage, VolumeFile, volume_of
 from kubectl_sky.tasks import deletion
+from kubectl_sky.tasks.choice import Choice
 from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import MIN_PREFIX, Scope
 from kubectl_sky.words import kinds, names
@@ -226,12 +228,29 @@ def _pods_if_terminating(
 
 def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
     """Find a volume by id, name or id prefix. Raises UserError unless one matches."""
-    text = text.removeprefix("volume/")
-    candidates = list_volumes(session, scope)
+    matches = _match(list_volumes(session, scope), scope, text)
+    if len(matches) > 1:
+        ids = ", ".join(volume.id for volume in matches)
+        raise UserError(f'"{text}" matches {len(matches)} volumes: {ids}', "use the full id")
+    return matches[0]
 
+
+def find_chosen(session: Session, scope: Scope, choice: Choice) -> list[VolumeStatus]:
+    """Return the chosen volumes, without duplicates. Raises UserError if a word matches none."""
+    candidates = list_volumes(session, scope)
+    if choice.is_filter:
+        return [volume for volume in candidates if choice.matches(volume.labels)]
+    chosen = [volume for text in choice.references for volume in _match(candidates, scope, text)]
+    return list({volume.uid: volume for volume in chosen}.values())
+
+
+def _match(candidates: Sequence[VolumeStatus], scope: Scope, text: str) -> list[VolumeStatus]:
+    """Return the volumes that an id, a name, a glob or a prefix of an id means."""
+    text = text.removeprefix("volume/")
     matches = (
         [volume for volume in candidates if volume.id == text]
         or [volume for volume in candidates if volume.name == text]
+        or [volume for volume in candidates if fnmatchcase(volume.name, text)]
         or [
             volume
             for volume in candidates
@@ -239,12 +258,8 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
         ]
     )
 
-    if len(matches) == 1:
-        return matches[0]
     if matches:
-        ids = ", ".join(volume.id for volume in matches)
-        raise UserError(f'"{text}" matches {len(matches)} volumes: {ids}', "use the full id")
-
+        return matches
     of_user = f" (owner: {scope.user.name})" if scope.user else ""
     raise UnknownName(
         f'volume "{text}" not found{of_user}',

@@ -165,7 +165,7 @@ class Client:
                 return
             missing = []
             for item in find.tasks_of(target):
-                missing += reading.show(session, item, request, ui)
+                missing += reading.show(session, [item], request, ui)
             if missing:
                 raise missing[0]
 

@@ -21,7 +21,10 @@ BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, 
 WORDS = "kubectl_sky.words"  # those of the command in click's forms, in Context.meta
 # Who runs a command and where: a wrong guess would be harmful.
 _NOT_GUESSED = frozenset(
-    {"--as", "--as-group", "--cluster", "--context", "--kubeconfig", "--server", "--token"}
+    {
+        *("--as", "--as-group", "--as-uid", "--client-certificate", "--client-key"),
+        *("--cluster", "--context", "--kubeconfig", "--server", "--token"),
+    }
 )
 RERUN = "kubectl_sky.rerun"  # the submit that a rerun repeats, in Context.meta
 _EPILOG = "Options of all commands: kubectl sky options"

@@ -38,6 +38,7 @@ _KINDS = {
     "references": "tasks",
     "after": "tasks",
     "volume": "volumes",
+    "volumes": "volumes",
     "queue": "queues",
     "gpus": "gpus",
     "context": "contexts",

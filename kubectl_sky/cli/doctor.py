@@ -3,13 +3,14 @@
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import Forbidden, UserError
+from kubectl_sky.observe.findings import DiagnosisList
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.status import TaskStatus
     from kubectl_sky.observe.verdict import Diagnosis
+    from kubectl_sky.tasks.choice import Choice
     from kubectl_sky.tasks.doctor import ClusterCheck
-    from kubectl_sky.tasks.find import Scope
+    from kubectl_sky.tasks.find import Scope, Target
 
 # Add-ons that tasks can use in addition to those of the backends, by their API group.
 _ADD_ONS = {
@@ -50,11 +52,12 @@ def _extras(
     examples=[
         "doctor",
         "doctor train",
+        "doctor 'train-*' eval",
         "doctor train --share",
         "doctor --role --with clean | kubectl apply -f -",
     ],
 )
-@click.argument("task", required=False)
+@options.tasks
 @options.cluster_all_namespaces
 @options.all_users
 @click.option("--role", is_flag=True, help="Print the Role that the commands need; no TASK.")
@@ -73,13 +76,13 @@ def _extras(
 )
 @options.output("json", "yaml")
 def command(
-    task: str | None,
+    choice: "Choice",
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
     **flags: object,
 ) -> int:
-    """Explain why TASK does not start or has failed, and how to fix it.
+    """Explain why each TASK does not start or has failed, and how to fix it.
 
     Of a pipeline or group, it explains the task that failed or that the others wait for.
 
@@ -88,8 +91,10 @@ def command(
     Role that --role prints.
     """
     from kubectl_sky.tasks import doctor
+    from kubectl_sky.tasks.choice import find_targets
 
-    _check(task, form, flags)
+    is_of_tasks = bool(choice.references) or choice.is_filter
+    _check(is_of_tasks, form, flags)
     session = cluster.session()
     if flags["role"]:
         items = doctor.make_role(session, cast("tuple[str, ...]", flags["extras"]))
@@ -98,25 +103,52 @@ def command(
         else:
             output.out("\n---\n".join(output.data(item, "yaml") for item in items))
         return 0
-    if task is None:
+    if not is_of_tasks:
         if not form:
             _show_unwell(session, options.scope(session, cluster, all_users))
         check = doctor.check_cluster(session)
         output.out(output.data(check.as_json(), form) if form else _format_check(check))
         return 0 if check.ok else 3
     scope = options.scope(session, cluster, all_users)
-    session, match = tasks.locate_or_show_evidence(session, scope, task)
-    if isinstance(match, PipelineStatus):
-        output.note(match.heading(match.current))
-        match = match.current
+    if choice.may_be_several:
+        _show_verdicts(session, find_targets(session, scope, choice), form, flags)
+        return 0
+    session, match = tasks.locate_or_show_evidence(session, scope, choice)
+    task = _current(match)
     if flags["share"]:
         from kubectl_sky.cli import share
 
-        output.out(share.report(session, match, format_verdict))
+        output.out(share.report(session, task, format_verdict))
         return 0
-    verdict = doctor.diagnose(session, match)
+    verdict = doctor.diagnose(session, task)
     output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
     return 0
+
+
+def _current(target: "Target") -> "TaskStatus":
+    """Return the task that a pipeline waits for, or that failed."""
+    if isinstance(target, PipelineStatus):
+        output.note(target.heading(target.current))
+        return target.current
+    return target
+
+
+def _show_verdicts(
+    session: "Session", targets: "Sequence[Target]", form: str | None, flags: Mapping[str, object]
+) -> None:
+    """Explain tasks one after the other; programs get one list."""
+    from kubectl_sky.tasks import doctor
+
+    if flags["share"]:
+        raise UserError("--share is about one task", "name one TASK")
+    verdicts = [doctor.diagnose(session, _current(target)) for target in targets]
+    if form:
+        documents = [verdict.document for verdict in verdicts]
+        output.out(output.data(DiagnosisList(diagnoses=documents), form))
+    elif verdicts:
+        output.out("\n\n\n".join(map(format_verdict, verdicts)))
+    else:
+        output.note("No tasks found.")
 
 
 def _show_unwell(session: "Session", scope: "Scope") -> None:
@@ -143,12 +175,12 @@ def _is_unwell(task: "TaskStatus") -> bool:
     return task.state is State.PENDING and bool(task.note) and not task.suspended
 
 
-def _check(task: str | None, form: str | None, flags: Mapping[str, object]) -> None:
+def _check(is_of_tasks: bool, form: str | None, flags: Mapping[str, object]) -> None:
     if flags["extras"] and not flags["role"]:
         raise UserError("--with adds rights to the Role that --role prints", "add --role")
-    if flags["role"] and task:
+    if flags["role"] and is_of_tasks:
         raise UserError("--role cannot be combined with TASK", "remove one of them")
-    if flags["share"] and (form or not task):
+    if flags["share"] and (form or not is_of_tasks):
         raise UserError("--share needs a TASK, and prints Markdown", "name a task, without -o")
 
 

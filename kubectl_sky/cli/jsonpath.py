@@ -53,10 +53,16 @@ def columns(value: Any, spec: str) -> tuple[list[str], list[list[str]]]:
         header.append(name.strip())
         paths.append(path.strip())
 
-    items = [value]
-    if str(value.get("kind")).endswith("List"):
-        items = next((items for items in value.values() if isinstance(items, list)), [])
+    name = _list_field(value)
+    items = value[name] if name else [value]
     return header, [[render(item, path) or "<none>" for path in paths] for item in items]
+
+
+def _list_field(value: Any) -> str:
+    """Return the field that has the items of a list document; empty for any other one."""
+    if not isinstance(value, dict) or not str(value.get("kind")).endswith("List"):
+        return ""
+    return next((name for name, items in value.items() if isinstance(items, list)), "")
 
 
 def _parts(template: str) -> tuple[_Part, ...]:
@@ -118,8 +124,10 @@ def _select(root: Any, value: Any, path: str) -> Iterator[object]:
         yield start
         return
     path = path.removeprefix("@").removeprefix("$")
+    path = path if path[:1] in (".", "[") else f".{path}"
+    if start is root and (field := _list_field(root)):
+        path = re.sub(r"^\.items\b", f".{field}", path)  # as all lists of kubectl have them
     try:
-        path = path if path[:1] in (".", "[") else f".{path}"
         for match in jsonpath.finditer(f"${path}", start):
             yield match.obj
     except jsonpath.JSONPathError as error:
@@ -128,4 +136,7 @@ def _select(root: Any, value: Any, path: str) -> Iterator[object]:
 
 
 def _text(item: object) -> str:
-    return item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+    """Return a value as kubectl prints it: JSON without spaces, and sorted."""
+    if isinstance(item, str):
+        return item
+    return json.dumps(item, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

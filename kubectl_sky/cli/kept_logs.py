@@ -125,7 +125,7 @@ class Reader(Struct, frozen=True):
         claim, _, folder = task.logs.partition(":")
         name = names.task_object(names.dns_label(task.name), task_id)
         output.note(f'the log is on PVC "{claim}": {folder}/{name}')
-        if request.options.since_seconds:
+        if request.options.since_seconds or request.options.since_time:
             output.note("--since does not apply: the lines of a volume have no times")
         of_task = replace(self, scope=replace(self.scope, namespace=task.namespace))
         with of_task.pod(claim, folder) as pod:

@@ -13,7 +13,6 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.selection import Selection
-from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
@@ -46,12 +45,6 @@ class _ListRequest(Struct, frozen=True):
         return tasks.listing(listing.tasks, self.form, self.columns, hours, listing.everything)
 
 
-def _labels(text: str) -> "Callable[[Mapping[str, str]], bool]":
-    if text.isdecimal():
-        raise ValueError(f"-l selects by labels; use --limit {text}")
-    return label_selectors.parse(text)
-
-
 @commands.command(
     "list",
     examples=[
@@ -67,15 +60,7 @@ def _labels(text: str) -> "Callable[[Mapping[str, str]], bool]":
 @options.all_users
 @options.output(*tasks.FORMATS)
 @options.no_headers
-@click.option(
-    "-l",
-    "--selector",
-    "labels",
-    default="",
-    callback=options.parsed(_labels),
-    metavar="SELECTOR",
-    help="Show only tasks with these labels: team=a, team!=b, 'team in (a,b)'.",
-)
+@options.labels
 @click.option("--show-labels", is_flag=True, help="Show the labels as the last column.")
 @click.option("--details", is_flag=True, help="Show namespaces, users and Jobs as well.")
 @click.option(
@@ -167,7 +152,7 @@ def _note_none(
 
     if cluster.namespace and not cluster.all_namespaces:
         access.check_namespace(session, cluster.namespace, "an argument of `status`")
-    location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
+    location = options.location(session, cluster)
     if flags["my_namespaces"]:
         location = "your namespaces"
     if flags["deleted"]:
@@ -217,7 +202,7 @@ def _list_request(
 
     filters = Selection(
         states=tuple(str(state).lower() for state in states),
-        labels=cast("Callable[[Mapping[str, str]], bool]", flags["labels"]),
+        labels=cast("Callable[[Mapping[str, str]], bool] | None", flags["labels"]),
         since=since,
         order=str(flags["order"]),
         limit=limit,

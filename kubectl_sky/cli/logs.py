@@ -3,18 +3,21 @@
 import re
 import warnings
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
-from kubectl_sky.cli import commands, options, tasks
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.terminal import Printer, RankDifferences, Terminal
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, LogFormat, Template
 
 if TYPE_CHECKING:
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.tasks.choice import Choice
+    from kubectl_sky.tasks.find import Scope
     from kubectl_sky.tasks.logs import LogRequest
 
 
@@ -42,17 +45,36 @@ def pattern(
         raise click.BadParameter(message, context, param) from None
 
 
+def _any_of(
+    context: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> re.Pattern[str] | None:
+    """Return a pattern that matches what any of several ones matches."""
+    for value in values:
+        pattern(context, param, value)
+    joined = "|".join(f"(?:{value})" for value in values)
+    return pattern(context, param, joined) if values else None
+
+
+def _time(text: str) -> str:
+    """Check a time of --since-time, with a zone as in kubectl."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f'"{text}" has no time zone; use RFC 3339: 2026-11-21T04:47:04Z')
+    return text
+
+
 @commands.command(
     "logs",
     examples=[
         "logs train -f",
+        "logs 'train-*' -f --exclude DEBUG",
         "logs train --rank 0,4-7 --grep loss",
         "logs train --tail 100 -o json",
         "logs train --diff-ranks",
         "logs train -t --template {time}:{rank}:{text}",
     ],
 )
-@click.argument("task", required=False)
+@options.tasks
 @click.option(
     "-f",
     "--follow",
@@ -62,6 +84,15 @@ def pattern(
 )
 @click.option("--tail", type=click.IntRange(-1), help="Last lines of each node; -1: all.")
 @click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
+@click.option(
+    "--since-time",
+    callback=options.parsed(_time),
+    metavar="TIME",
+    help="Show only lines after this time: 2026-11-21T04:47:04Z.",
+)
+@click.option(
+    "--limit-bytes", type=click.IntRange(min=1), help="Show at most this many bytes of each node."
+)
 @click.option("--timestamps", is_flag=True, help="Show the time of each line.")
 @click.option(
     "-t",
@@ -89,6 +120,21 @@ def pattern(
 @click.option("--by-node", is_flag=True, help="Print one node after the other, not by time.")
 @click.option("-c", "--container", help="Container of the pods (default: the task's).")
 @click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match.")
+@click.option(
+    "--exclude",
+    multiple=True,
+    callback=_any_of,
+    metavar="REGEX",
+    help="Leave out lines that match; repeatable.",
+)
+@click.option(
+    "--highlight",
+    multiple=True,
+    callback=_any_of,
+    metavar="REGEX",
+    help="Colour what matches in the lines; repeatable.",
+)
+@click.option("--prefix", is_flag=True, help="Begin each line with its node, also of a single one.")
 @options.output(*(form.value for form in LogFormat), paths=False)
 @click.option("--output-dir", "folder", metavar="DIR", help="Write one file per node, ID-NODE.log.")
 @click.option(
@@ -109,17 +155,18 @@ def pattern(
 @options.cluster_all_namespaces
 @options.all_users
 def command(
-    task: str | None,
+    choice: "Choice",
     following: bool,
     cluster: options.ClusterFlags,
     all_users: bool,
     **flags: Any,
 ) -> int:
-    """Print the logs of TASK (your last task): `node-1 | line` for several nodes, by time.
+    """Print the logs of TASKs (your last task): `node-1 | line` for several nodes, by time.
 
-    TASK may be a pipeline: its stages are printed in order, with headings on stderr.
+    The lines of several tasks begin with their names. TASK may be a glob in quotes, or a pipeline:
+    its stages are printed in order, with headings on stderr.
 
-    With -f, the exit code is that of the task: 4 if it failed.
+    The exit code is that of the tasks: 4 if one failed.
 
     If the task wrote its logs to a volume too (config.kubectl_sky.logs), those of deleted pods and
     tasks are read there, in a running pod of yours that mounts it; --yes starts one.
@@ -135,18 +182,24 @@ def command(
         local=flags["local"],
         template=flags["template"],
         grep=flags["grep"],
+        exclude=flags["exclude"],
+        highlight=flags["highlight"],
     )
-    printer = Printer(form, folder=flags["folder"])
+    printer = Printer(form, folder=flags["folder"], limit=flags["limit_bytes"])
     ui = Terminal(RankDifferences(printer, form.stamped) if flags["diff_ranks"] else printer)
     request = _request(following, flags)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
+    if choice.may_be_several:
+        _print_several(session, scope, choice, request, ui)
+        return 0
     reader = kept_logs.Reader(session, cluster, scope, flags["yes"])
     plain = Terminal(Printer(replace(form, stamped=False, local=False), folder=flags["folder"]))
     try:
-        session, target = tasks.locate_or_show_evidence(session, scope, task)
+        session, target = tasks.locate_or_show_evidence(session, scope, choice)
     except TaskNotFound:
-        if not reader.show_deleted(task, request, plain):
+        reference = next(iter(choice.references), None)
+        if not reader.show_deleted(reference, request, plain):
             raise
         return 0
     if following:
@@ -157,9 +210,29 @@ def command(
     return 0
 
 
+def _print_several(
+    session: "Session", scope: "Scope", choice: "Choice", request: "LogRequest", ui: Terminal
+) -> None:
+    """Print the logs of several tasks, with their names before the lines."""
+    from kubectl_sky.tasks.choice import find_targets
+    from kubectl_sky.tasks.find import tasks_of
+    from kubectl_sky.tasks.follow import follow_tasks, show_tasks
+
+    chosen = [task for target in find_targets(session, scope, choice) for task in tasks_of(target)]
+    if not chosen:
+        output.note("No tasks found.")
+    elif request.options.follow:
+        follow_tasks(session, chosen, request, ui)
+    else:
+        with ui.printing_rest():
+            show_tasks(session, chosen, request, ui)
+
+
 def _check(following: bool, flags: Mapping[str, Any]) -> None:
     if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
         raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
+    if flags["since"] and flags["since_time"]:
+        raise UserError("--since cannot be combined with --since-time", "choose one of them")
     if flags["template"] and flags["form"]:
         raise UserError("--template cannot be combined with -o", "choose one of them")
     if flags["diff_ranks"] and following:
@@ -189,6 +262,7 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
             follow=following,
             tail=flags["tail"],
             since_seconds=since_seconds,
+            since_time=flags["since_time"] or "",
             timestamps=_with_timestamps(flags),
             previous=bool(flags["previous"]),
         ),
@@ -196,5 +270,6 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
         start_timeout=timeout.total_seconds(),
         container=flags["container"] or names.CONTAINER,
         max_streams=flags["most"] or MAX_STREAMS,
+        has_prefixes=flags["prefix"],
         by_node=flags["by_node"] or bool(flags["folder"]),
     )

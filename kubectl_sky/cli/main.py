@@ -131,12 +131,14 @@ class Commands(commands.Group):
         for count in (2, 1):
             if words := _ALIASES.get(" ".join(args[:count])):
                 args = [*words, *args[count:]]
+        if args[0] == "help":  # as in `kubectl help COMMAND`
+            if not args[1:]:
+                output.out(ctx.get_help())
+                ctx.exit()
+            args = [*args[1:], "--help"]
         name = args[0]
         if name in COMMANDS or name.startswith("-") or packages.find_command(name):
             return super().resolve_command(ctx, args)
-        if name == "help":  # as in `kubectl help COMMAND`
-            command = " ".join([ctx.command_path, *args[1:2]])
-            raise click.UsageError(f'unknown command "help"; use `{command} --help`', ctx)
         from kubectl_sky.cli import skypilot
 
         submit = self.get_command(ctx, "submit")

@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import Interrupted, UserError
 from kubectl_sky.submitting.overrides import FLAGS, Commands, Flag, Overrides, Switch, Texts
+from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from kubectl_sky.cluster.session import Connection, Session
+    from kubectl_sky.tasks.choice import Choice
     from kubectl_sky.tasks.find import Scope
 
 Command = Callable[..., Any]
@@ -124,8 +126,8 @@ def _names(options: Sequence[Option]) -> list[str]:
     def nothing() -> None: ...
 
     combined(options)(nothing)
-    params: list[click.Option] = vars(nothing)["__click_params__"]
-    return [param.human_readable_name for param in params]
+    params: list[click.Parameter] = vars(nothing)["__click_params__"]
+    return [str(param.name) for param in params]
 
 
 def _option_group(options: list[Option], name: str, make: Command) -> Option:
@@ -268,9 +270,19 @@ _CONNECTION = [
         "--certificate-authority", metavar="FILE", help="CA of the server's certificate."
     ),
     _connection_option(
+        "--client-certificate", metavar="FILE", help="Certificate to authenticate with."
+    ),
+    _connection_option("--client-key", metavar="FILE", help="Key of the client certificate."),
+    _connection_option(
+        "--tls-server-name",
+        metavar="NAME",
+        help="Name that the server's certificate must have (default: that of the URL).",
+    ),
+    _connection_option(
         "--token", help="Bearer token. Visible in the process list: prefer the kubeconfig."
     ),
     _connection_option("--as", "as_user", metavar="USER", help="User to impersonate."),
+    _connection_option("--as-uid", metavar="UID", help="UID to impersonate."),
     _connection_option(
         "--as-group", "as_groups", multiple=True, help="Group to impersonate; repeatable."
     ),
@@ -385,10 +397,17 @@ no_headers = click.option(
 )
 
 
+def _set_form(context: click.Context, option: click.Parameter, form: str | None) -> str | None:
+    output_of.style.is_template = bool(form and form.startswith(output_of.JSONPATH))
+    return form
+
+
 def output(*formats: str, paths: bool = True) -> Option:
     kind = _Format(formats, paths)
     text = f"Format: {', '.join(kind.formats)}." if paths else "Output format."
-    return click.option("-o", "--output", "form", type=kind, default=None, help=text)
+    return click.option(
+        "-o", "--output", "form", type=kind, default=None, callback=_set_form, help=text
+    )
 
 
 DRY_RUNS = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
@@ -452,6 +471,48 @@ all_users = click.option("--all-users", is_flag=True, help="Include those of oth
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
+def _parse_labels(text: str) -> Callable[[Mapping[str, str]], bool]:
+    if text.isdecimal():
+        raise ValueError(f"-l selects by labels; use --limit {text}")
+    return label_selectors.parse(text)
+
+
+labels = click.option(
+    "-l",
+    "--selector",
+    "labels",
+    callback=parsed(_parse_labels),
+    metavar="SELECTOR",
+    help="Only those with these labels: team=a, team!=b, 'team in (a,b)'.",
+)
+
+
+def _choose(references: tuple[str, ...], word: str, **filters: Any) -> "Choice":
+    from kubectl_sky.tasks.choice import Choice
+
+    choice = Choice(references, **filters)
+    if choice.is_filter and (references or (filters["labels"] and filters["everything"])):
+        raise UserError(f"{word}, -l and --all exclude each other", "use one of them")
+    return choice
+
+
+def _several(argument: str, metavar: str, words: str) -> Option:
+    """Return TASK..., -l and --all: one value, a `Choice`."""
+    return _option_group(
+        [
+            click.argument(argument, nargs=-1, metavar=f"[{metavar}...]"),
+            labels,
+            click.option("--all", "everything", is_flag=True, help=f"All {words}."),
+        ],
+        "choice",
+        lambda **values: _choose(values.pop(argument), metavar, **values),
+    )
+
+
+tasks = _several("references", "TASK", "your tasks in the namespace")
+volumes = _several("volumes", "VOLUME", "your volumes in the namespace")
+
+
 def scope(session: "Session", cluster: ClusterFlags, all_users: bool) -> "Scope":
     """Return the namespace and owner to search.
 
@@ -463,6 +524,11 @@ def scope(session: "Session", cluster: ClusterFlags, all_users: bool) -> "Scope"
     namespace = None if cluster.all_namespaces else session.namespace
     user = None if all_users else identity.user(session, cluster.user)
     return find.Scope(namespace, user, submissions.newest(output_of.note))
+
+
+def location(session: "Session", cluster: ClusterFlags) -> str:
+    """Return where tasks were searched, as messages say it."""
+    return "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
 
 
 def confirm(question: str, flag: str = "--yes") -> None:

@@ -54,6 +54,7 @@ class Style:
     quiet: bool = False
     color: str = "auto"
     no_headers: bool = False
+    is_template: bool = False  # which has the line breaks that the user wants
 
 
 style = Style()
@@ -62,7 +63,8 @@ live = LiveLine()
 
 def out(text: str) -> None:
     with live.hidden():
-        click.echo(shown(text, sys.stdout), color=colored(sys.stdout) or None)
+        newline = not style.is_template
+        click.echo(shown(text, sys.stdout), nl=newline, color=colored(sys.stdout) or None)
 
 
 def names(items: Iterable[str]) -> None:

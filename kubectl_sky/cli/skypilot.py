@@ -245,6 +245,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "list": {
         "-s": "use --status",
+        "--field-selector": "use --status STATE, --since or -l: tasks have no other fields",
         **dict.fromkeys(("-a", "--all"), _ALL_STATES),
         "-u": "use --all-users",
         **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
@@ -259,7 +260,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "gpus": dict.fromkeys(("-a", "--all"), "leave it out: all are shown"),
     "volumes create": dict.fromkeys(("--size", "--name"), _VOLUME),
     "volumes apply": dict.fromkeys(("--name", "--size", "--type", "--infra"), _VOLUME),
-    "volumes delete": dict.fromkeys(("-a", "--all"), "name the volume"),
+    "volumes delete": {"-a": "use --all"},
     "serve up": {"--service-name": "use --name", "-f": _NO_FILE},
     "serve update": {"--mode": "leave it out: replicas are replaced one by one", "-f": _NO_FILE},
     "serve status": {
@@ -288,10 +289,14 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "-w": "use --rank",
         "--provision": "use `kubectl sky doctor TASK`",
         "--autostop": _NOTHING_RUNS_ON,
+        "--all-containers": "name one with -c: the other containers are not the task's",
+        "--include": "use --grep",
+        "-i": "use --grep",
+        "-e": "use --exclude",
     },
     "status": {
         "--config": _CONFIG,
-        **dict.fromkeys(("-a", "--all"), "`kubectl sky list` shows all tasks"),
+        "-a": "use --all",
         **dict.fromkeys(("--kubernetes", "--k8s"), "use `kubectl sky list`"),
         "--verbose": "use -o json; -v 6 prints the HTTP requests",
         "-v": "for more details, use -o json; -v 6 prints the HTTP requests",
@@ -308,11 +313,8 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 # Words after a command that it does not take.
 ARGUMENTS: Mapping[str, str] = {
-    "logs": "a task has no jobs with numbers; for the log of one node, use --rank",
-    "status": "name one task; `kubectl sky list` has all",
     "list": "`kubectl sky status TASK` shows one task",
     "gpus": "it shows all GPUs of the cluster",
-    "volumes delete": "name one volume",
     "serve logs": "for the log of one replica, use --replica",
     "serve update": "the name is in the file",
 }

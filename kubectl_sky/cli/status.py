@@ -1,13 +1,15 @@
 """`kubectl sky status`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, ports, tasks
 from kubectl_sky.errors import UserError
+from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words.documents import Part
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
+    from kubectl_sky.tasks.choice import Choice
     from kubectl_sky.tasks.find import Scope, Target
 
 
@@ -23,13 +26,14 @@ if TYPE_CHECKING:
     examples=[
         "status train",
         "status train --watch",
+        "status 'train-*' eval",
         "status train --timeline",
         "status train --goodput",
         "status web --ports",
         "status train -o jsonpath={.metadata.detailed_status}",
     ],
 )
-@click.argument("task", required=False)
+@options.tasks
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml", "name")
@@ -50,16 +54,16 @@ if TYPE_CHECKING:
     help="Show the endpoints of its ports: at its Service, and outside the cluster.",
 )
 def command(
-    task: str | None,
+    choice: "Choice",
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
     **flags: bool,
 ) -> None:
-    """Show TASK and each of its nodes.
+    """Show each TASK and its nodes.
 
-    TASK is an id, a prefix of an id, or a name: the newest task of that name. Without TASK, show
-    your last task.
+    TASK is an id, a prefix of an id, or a name: the newest task of that name; a glob in quotes
+    means all tasks whose name or id it matches. Without TASK, show your last task.
 
     A pipeline or group is shown with all its tasks.
 
@@ -75,7 +79,10 @@ def command(
             raise UserError(f"--{name} excludes -o name")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    session, match = tasks.locate_or_show_evidence(session, scope, task)
+    if choice.may_be_several:
+        _show_several(session, scope, choice, form, flags)
+        return
+    session, match = tasks.locate_or_show_evidence(session, scope, choice)
     for name, show in _VIEWS.items():
         if flags[name]:
             show(session, scope, match, form)
@@ -112,6 +119,45 @@ def _show_ports(session: "Session", _scope: "Scope", match: "Target", form: str 
 
 
 _VIEWS = {"timeline": _show_timeline, "goodput": _show_goodput, "ports": _show_ports}
+
+
+def _show_several(
+    session: "Session",
+    scope: "Scope",
+    choice: "Choice",
+    form: str | None,
+    flags: Mapping[str, bool],
+) -> None:
+    """Show tasks one after the other; programs get one list."""
+    from kubectl_sky.tasks import evidence, find, pending
+    from kubectl_sky.tasks.choice import find_targets
+
+    if any(flags.values()):
+        flag = next(name for name, is_given in flags.items() if is_given)
+        raise UserError(f"--{flag} shows one task", "name one TASK")
+
+    targets = find_targets(session, scope, choice)
+    statuses = [task for target in targets for task in find.tasks_of(target)]
+    explained = pending.explain_all(session, scope.namespace, statuses, statuses)
+    latest = {(task.namespace, task.id): task for task in explained}
+
+    if form == "name":
+        output.names(map(tasks.name, targets))
+    elif form:
+        whole = [target.document for target in targets if not isinstance(target, TaskStatus)]
+        document = TaskList(tasks=[task.document for task in explained], pipelines=whole or UNSET)
+        output.out(output.data(document, form))
+    elif targets:
+        texts = []
+        for target in targets:
+            if isinstance(target, TaskStatus):
+                task = latest[target.namespace, target.id]
+                texts.append(_format(task, form, evidence.of_deleted_pods(session, task)))
+            else:
+                texts.append(_format(target, form))
+        output.out("\n\n\n".join(texts))
+    else:
+        output.note("No tasks found.")
 
 
 def _format(

@@ -12,13 +12,17 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli import tasks as tasks_of
 from kubectl_sky.cli.clean import clean
 from kubectl_sky.errors import UserError
+from kubectl_sky.observe.documents import TaskList
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.status import TaskStatus
+    from kubectl_sky.tasks.choice import Choice
     from kubectl_sky.tasks.deletion import Remainder
     from kubectl_sky.tasks.find import Scope, Target
     from kubectl_sky.words.owners import User
+
+_MAX_LISTED = 20  # tasks that are named before the question
 
 
 @commands.command(
@@ -26,35 +30,27 @@ if TYPE_CHECKING:
     examples=[
         "stop train",
         "stop w586rcb8 n7kqzt4m",
-        "stop --all --yes",
+        "stop 'train-*' --dry-run",
+        "stop -l team=vision --yes",
         "stop train --wait=false",
         "stop --leftovers --older-than 7d",
     ],
 )
-@click.argument("references", nargs=-1, metavar="[TASK...]")
-@click.option("--all", "everything", is_flag=True, help="Stop all your tasks in the namespace.")
+@options.tasks
 @click.option("--leftovers", is_flag=True, help="Delete what interrupted submits left.")
 @click.option(
     "--older-than",
     type=options.DURATION,
     help="With --leftovers: also tasks that finished longer ago (default: 10m, without tasks).",
 )
-@click.option(
-    "--dry-run",
-    type=click.Choice(["none", "client"]),
-    is_flag=False,
-    flag_value="client",
-    default="none",
-    help="With --leftovers: only print what would be deleted.",
-)
+@options.dry_run_delete
 @options.cluster_all_namespaces
 @options.all_users
 @options.yes
 @options.waits
 @options.output("json", "yaml", "name")
 def command(
-    references: tuple[str, ...],
-    everything: bool,
+    choice: "Choice",
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
@@ -64,29 +60,30 @@ def command(
 
     It ends when the pods are gone. If some are not after 30 seconds, it says what keeps them; the
     exit code is 3. With --wait=false it does not wait.
-    If several tasks have a name, it asks before it stops all of them; -y means yes. On a terminal,
-    it asks whether to stop your last task if no TASK is given.
+    It asks before it stops several tasks of one name, of a glob such as 'train-*', of -l or of
+    --all; -y means yes. On a terminal, it asks whether to stop your last task without TASK.
     """
     older_than: timedelta | None = flags["older_than"]
     dry_run = flags["dry_run"] != "none"
     yes = flags["yes"]
+    is_given = bool(choice.references) or choice.is_filter
     if flags["leftovers"]:
-        if references or everything or form:
-            raise UserError("--leftovers cannot be combined with TASK, --all or -o")
+        if is_given or form:
+            raise UserError("--leftovers cannot be combined with TASK, -l, --all or -o")
         clean(cluster, all_users, yes, older_than, dry_run, waits=flags["waits"])
         return
-    if dry_run or older_than is not None:
-        raise UserError("--dry-run and --older-than require --leftovers", "add --leftovers")
+    if older_than is not None:
+        raise UserError("--older-than requires --leftovers", "add --leftovers")
+    if not is_given and not sys.stdin.isatty():
+        raise UserError("no TASK given", "name the tasks to stop, or use --all")
     from kubectl_sky.tasks import deletion, multikueue, stop
 
-    if references and everything:
-        raise UserError("TASK and --all exclude each other", "remove one of them")
-    if not references and not everything and not sys.stdin.isatty():
-        raise UserError("no TASK given", "name the tasks to stop, or use --all")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    named = None if everything else references
-    tasks = _choose_tasks(session, scope, named, yes)
+    tasks = _choose_tasks(session, scope, choice, yes or dry_run)
+    if dry_run:
+        _print_dry_run(tasks, form)
+        return
     for text in (*stop.stop(session, tasks), *multikueue.delete_copies(session, tasks)):
         output.warning(text)
     remaining = multikueue.wait_until_gone(session, tasks) if flags["waits"] else None
@@ -119,35 +116,50 @@ def _print(
         )
 
 
+def _print_dry_run(tasks: "Sequence[TaskStatus]", form: str | None) -> None:
+    documents = [task.document for task in tasks]
+    ids = [f"task/{task.id}" for task in tasks]
+    if not output.print_document(form, TaskList(tasks=documents), ids):
+        for task in tasks:
+            output.out(f"task/{task.id} ({task.name}) stopped (dry run)")
+
+
 def _choose_tasks(
-    session: "Session", scope: "Scope", references: Sequence[str] | None, yes: bool
+    session: "Session", scope: "Scope", choice: "Choice", yes: bool
 ) -> "list[TaskStatus]":
-    """Return the tasks to stop, all tasks for None, and ask where it is not clear."""
+    """Return the tasks to stop, and ask where it is not clear."""
     from kubectl_sky.tasks import find, submissions
+    from kubectl_sky.tasks.choice import find_targets
 
     def confirm(name: str | None, matches: "Sequence[Target]") -> "Sequence[Target]":
         if name is None:
             target = submissions.last(matches)
-            options.confirm(f"Stop the last task, {_describe(target, None)}?", "its id")
+            if not yes:
+                options.confirm(f"Stop the last task, {_describe(target, None)}?", "its id")
             return [target]
         if len(matches) > 1 and not yes:
-            rows = "\n".join(f"  {_describe(target, scope.user)}" for target in matches)
-            output.error(f'{len(matches)} tasks are named "{name}":\n{rows}')
-            options.confirm(f"Stop all {len(matches)}?", "--yes, or use an id")
+            _confirm_several(matches, f'{len(matches)} tasks are named "{name}"', scope.user)
         return matches
 
-    if references is not None:
-        tasks = find.get_tasks(session, replace(scope, choose=confirm), references or [None])
-        for task in tasks if sys.stdin.isatty() else ():
-            output.note(f"Deleting {_describe(task, scope.user)}, with its logs")
-        return tasks
-    tasks = find.list_tasks(session, scope, find.Read(pods=False))
-    if tasks and not yes:
+    read = find.Read(pods=False)
+    targets = find_targets(session, replace(scope, choose=confirm), choice, read)
+    tasks = [task for target in targets for task in find.tasks_of(target)]
+    if choice.is_broad and tasks and not yes:
         users = len({task.user for task in tasks})
-        options.confirm(
-            f"Stop {output.count(len(tasks), 'task')} of {output.count(users, 'user')}?"
-        )
+        title = f"{output.count(len(tasks), 'task')} of {output.count(users, 'user')}"
+        _confirm_several(tasks, title, scope.user)
+    elif sys.stdin.isatty() and not choice.is_broad:
+        for task in tasks:
+            output.note(f"Deleting {_describe(task, scope.user)}, with its logs")
     return tasks
+
+
+def _confirm_several(targets: "Sequence[Target]", title: str, user: "User | None") -> None:
+    rows = "\n".join(f"  {_describe(target, user)}" for target in targets[:_MAX_LISTED])
+    more = len(targets) - _MAX_LISTED
+    end = f"\n  … and {more} more" if more > 0 else ""
+    output.error(f"{title}:\n{rows}{end}")
+    options.confirm(f"Stop {output.count(len(targets), 'task')}?", "--yes, or use an id")
 
 
 def _describe(target: "Target", user: "User | None") -> str:

@@ -20,6 +20,7 @@ from kubectl_sky.words import age, names
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
+    from kubectl_sky.tasks.choice import Choice
     from kubectl_sky.tasks.find import Scope, Target
 
 
@@ -268,9 +269,9 @@ def _branch(pipeline: PipelineStatus, stage: int) -> str:
 
 
 def locate_or_show_evidence(
-    session: "Session", scope: "Scope", reference: str | None
+    session: "Session", scope: "Scope", choice: "Choice"
 ) -> "tuple[Session, Target]":
-    """Return the matching task or pipeline, the last one for None, with its cluster's session.
+    """Return the chosen task or pipeline, or the last one, with its cluster's session.
 
     If it is deleted, show its evidence. Raises UserError unless one matches.
     """
@@ -278,6 +279,7 @@ def locate_or_show_evidence(
     from kubectl_sky.tasks.find import TaskNotFound
     from kubectl_sky.tasks.multikueue import locate
 
+    reference = next(iter(choice.references), None)
     try:
         return locate(session, scope, reference)
     except TaskNotFound:

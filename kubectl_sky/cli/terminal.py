@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
@@ -29,9 +30,14 @@ def write(block: bytes) -> None:
 class Printer:
     """Print formatted log lines to stdout, or to one file per node in a folder."""
 
-    def __init__(self, form: Form | None = None, folder: str | None = None) -> None:
+    def __init__(
+        self, form: Form | None = None, folder: str | None = None, limit: int | None = None
+    ) -> None:
+        """Print at most `limit` bytes of the lines of each pod."""
         form = form or Form()
-        self.filters = bool(form.grep or folder)
+        self.filters = bool(form.filters or folder or limit)
+        self._limit = limit
+        self._printed_bytes: Counter[str] = Counter()  # by pod
         self._folder = Path(folder) if folder else None
         self._started_files: set[Path] = set()
         self._unfinished: dict[Path | None, str] = {}  # by file: the pod whose line has no newline
@@ -48,6 +54,10 @@ class Printer:
 
     def __call__(self, lines: Lines, final_newline: bool) -> None:
         """Print lines; `final_newline` is False if the last has no newline."""
+        if self._limit is not None:
+            lines = list(self._cut(lines, self._limit))
+        if not lines:
+            return
         if not self._folder:
             write(self._block(None, lines, final_newline))
             return
@@ -66,6 +76,14 @@ class Printer:
         except OSError as error:
             message = f"cannot write to {error.filename or self._folder}: {bounded.reason(error)}"
             raise UserError(message, "choose another folder with --output-dir") from None
+
+    def _cut(self, lines: Lines, limit: int) -> Iterator[tuple[Origin, bytes]]:
+        """Yield what is left of the lines of each pod up to the limit, line breaks included."""
+        for origin, line in lines:
+            space = limit - self._printed_bytes[origin.pod]
+            self._printed_bytes[origin.pod] += len(line) + 1
+            if space > 0:
+                yield origin, line[:space]
 
     def _block(self, path: Path | None, lines: Lines, final_newline: bool) -> bytes:
         """Return the output for these lines, after the line of another pod without a newline."""

@@ -1,15 +1,20 @@
 """`kubectl sky volumes`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.errors import UnknownName
+from kubectl_sky.errors import UnknownName, UserError
 from kubectl_sky.observe.volumes import KeptLogList, VolumeCreated, VolumeList, VolumeStatus
 from kubectl_sky.words import names
+
+if TYPE_CHECKING:
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.tasks.choice import Choice, Labels
 
 
 @commands.group("volumes")
@@ -105,20 +110,29 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
             output.out(name if form == "name" else f"{name}{title} {item.done}{suffix}")
 
 
-@command.command("list", examples=["volumes list", "volumes list -A --all-users"])
+@command.command(
+    "list", examples=["volumes list", "volumes list -A --all-users", "volumes list -l team=vision"]
+)
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("wide", "json", "yaml", "name")
 @options.no_headers
+@options.labels
 @click.option("--details", is_flag=True, help="Also show class, access modes and PVCs.")
 def list_volumes(
-    cluster: options.ClusterFlags, all_users: bool, form: str | None, details: bool
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    form: str | None,
+    labels: "Labels | None",
+    details: bool,
 ) -> None:
     """List your volumes, newest first."""
     from kubectl_sky.actions import volumes
+    from kubectl_sky.tasks.choice import Choice
 
     session = cluster.session()
-    statuses = volumes.list_volumes(session, options.scope(session, cluster, all_users))
+    choice = Choice(labels=labels, everything=True)
+    statuses = volumes.find_chosen(session, options.scope(session, cluster, all_users), choice)
     document = VolumeList(volumes=[row.document for row in statuses])
     if output.print_document(form, document, (f"volume/{row.id}" for row in statuses)):
         return
@@ -232,9 +246,13 @@ def logs(
 
 @command.command(
     "delete",
-    examples=["volumes delete data-vol", "volumes delete data-vol --yes --wait=false"],
+    examples=[
+        "volumes delete data-vol",
+        "volumes delete 'run-*' --yes --wait=false",
+        "volumes delete -l team=vision",
+    ],
 )
-@click.argument("volume")
+@options.volumes
 @options.cluster_all_namespaces
 @options.all_users
 @options.yes
@@ -242,25 +260,45 @@ def logs(
     "-f", "--force", is_flag=True, help="Like --yes, and delete it even while it is in use."
 )
 @options.waits
-def delete(volume: str, cluster: options.ClusterFlags, all_users: bool, **flags: bool) -> None:
-    """Delete VOLUME and its data.
+def delete(choice: "Choice", cluster: options.ClusterFlags, all_users: bool, **flags: bool) -> None:
+    """Delete VOLUMEs and their data.
 
-    It ends when the PVC is gone. If it is not after 30 seconds, it says what keeps it; the exit
-    code is 3.
+    VOLUME is an id, a prefix of an id, a name, or a glob in quotes. It ends when the PVCs are gone.
+    If one is not after 30 seconds, it says what keeps it; the exit code is 3.
     """
     from kubectl_sky.actions import volumes
     from kubectl_sky.tasks import deletion
 
+    if not choice.references and not choice.is_filter:
+        raise UserError("no VOLUME given", "name the volumes to delete, or use --all")
     session = cluster.session()
-    match = volumes.find(session, options.scope(session, cluster, all_users), volume)
+    matches = volumes.find_chosen(session, options.scope(session, cluster, all_users), choice)
+    if not matches:
+        output.note("No volumes found.")
+        return
     if not flags["force"]:
-        volumes.check_unused(session, match, "use --force")
-        question = f"Delete volume {match.name} ({match.id}, {match.readable_size}) and its data?"
-        if not flags["yes"]:
-            options.confirm(question)
-    volumes.delete(session, match)
-    remaining = volumes.wait_until_gone(session, match) if flags["waits"] else []
+        _confirm_deletion(session, matches, flags["yes"])
+    for match in matches:
+        volumes.delete(session, match)
+    remaining = []
+    done = "deleted" if flags["waits"] else "is being deleted"
+    for match in matches:
+        kept = volumes.wait_until_gone(session, match) if flags["waits"] else []
+        remaining += kept
+        if not kept:
+            output.out(f"volume/{match.id} ({match.name}) {done}")
     if remaining:
         raise deletion.still_deleting(remaining)
-    done = "deleted" if flags["waits"] else "is being deleted"
-    output.out(f"volume/{match.id} ({match.name}) {done}")
+
+
+def _confirm_deletion(session: "Session", chosen: Sequence[VolumeStatus], yes: bool) -> None:
+    """Refuse volumes that pods use, and ask unless `yes`."""
+    from kubectl_sky.actions import volumes
+
+    for volume in chosen:
+        volumes.check_unused(session, volume, "use --force")
+    listed = ", ".join(f"{it.name} ({it.id}, {it.readable_size})" for it in chosen)
+    if not yes:
+        one = f"Delete volume {listed} and its data?"
+        several = f"Delete {len(chosen)} volumes and their data: {listed}?"
+        options.confirm(several if chosen[1:] else one)

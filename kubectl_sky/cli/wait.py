@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kubectl_sky.actions.notify import Notification
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.tasks.choice import Choice
     from kubectl_sky.tasks.find import Scope, Target
     from kubectl_sky.words.settings import Settings
 
@@ -75,11 +76,13 @@ def _url(text: str) -> str:
     examples=[
         "wait train",
         "wait train --for=running --timeout 10m",
+        "wait 'train-*' eval",
+        "wait --all --timeout 2h",
         "wait PIPELINE --continue",
         "wait train --notify https://hooks.example.com/T0/B0",
     ],
 )
-@click.argument("references", nargs=-1, metavar="[TASK...]")
+@options.tasks
 @options.cluster_all_namespaces
 @options.all_users
 @click.option(
@@ -108,7 +111,7 @@ def _url(text: str) -> str:
 )
 @options.output("json", "yaml", "name")
 def command(
-    references: tuple[str, ...],
+    choice: "Choice",
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
@@ -116,10 +119,11 @@ def command(
 ) -> int:
     """Wait until TASKs, or all tasks of pipelines, have completed or failed.
 
-    Without TASK, wait for your last task.
+    Without TASK, wait for your last task; TASK may be a glob in quotes.
 
     Exits with 0 if all have reached the state, with 4 if one has failed, and with 1 at the timeout,
-    or if a task that should fail has completed.
+    or if a task that should fail has completed. Of several tasks, it names at the end those that
+    have failed.
     """
     from kubectl_sky.actions import notify
     from kubectl_sky.tasks.pipeline import wait_for_all
@@ -141,7 +145,9 @@ def command(
     wait = Wait(seconds, until, leads, lost_after, lambda: _preferences().silence_limit)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    targets = _targets(session, scope, references, state)
+    targets = _targets(session, scope, choice, state)
+    if not targets and choice.is_filter:
+        output.note(f"No tasks found in {options.location(session, cluster)}.")
     try:
         finished = wait_for_all(session, targets, wait, Terminal())
     except TaskStopped as error:
@@ -154,16 +160,15 @@ def command(
     return max((_exit_code(target, state) for target in finished), default=0)
 
 
-def _targets(
-    session: "Session", scope: "Scope", references: Sequence[str], state: str
-) -> "list[Target]":
+def _targets(session: "Session", scope: "Scope", choice: "Choice", state: str) -> "list[Target]":
     """Return what to wait for; a task that is not found is deleted."""
     from kubectl_sky.tasks import find
+    from kubectl_sky.tasks.choice import find_targets
 
-    if state != "delete" or not references:
-        return find.get_targets(session, scope, references or [None])
+    if state != "delete" or not choice.references:
+        return find_targets(session, scope, choice)
     targets = []
-    for reference in references:
+    for reference in choice.references:
         try:
             targets += find.get_targets(session, scope, [reference])
         except find.TaskNotFound as error:
@@ -195,7 +200,7 @@ def _preferences() -> "Settings":
 
 
 def _print(session: "Session", finished: "Sequence[Target]", form: str | None, state: str) -> None:
-    from kubectl_sky.tasks import doctor, find
+    from kubectl_sky.tasks import find
 
     if form == "name":
         output.names(tasks.name(target) for target in finished)
@@ -212,8 +217,19 @@ def _print(session: "Session", finished: "Sequence[Target]", form: str | None, s
     else:
         for target in finished:
             output.out(tasks.line(target))
-        failed = [item if isinstance(item, TaskStatus) else item.failed for item in finished]
-        for task in [task for task in failed if task][:_MAX_VERDICTS]:
-            if cause := doctor.why_failed(session, task):
-                output.note(f"task/{task.id} ({task.name}): {cause.cause(task.num_nodes)}")
-                output.note(f"hint: {cause.then}")
+        _note_failed(session, finished)
+
+
+def _note_failed(session: "Session", finished: "Sequence[Target]") -> None:
+    """Note why tasks have failed; of several, also which ones."""
+    from kubectl_sky.tasks import doctor
+
+    failed = [item if isinstance(item, TaskStatus) else item.failed for item in finished]
+    tasks_failed = [task for task in failed if task and task.state is State.FAILED]
+    for task in tasks_failed[:_MAX_VERDICTS]:
+        if cause := doctor.why_failed(session, task):
+            output.note(f"task/{task.id} ({task.name}): {cause.cause(task.num_nodes)}")
+            output.note(f"hint: {cause.then}")
+    if len(finished) > 1 and tasks_failed:
+        listed = ", ".join(f"{task.id} ({task.name})" for task in tasks_failed)
+        output.note(f"{len(tasks_failed)} of {len(finished)} tasks failed: {listed}")

@@ -20,6 +20,7 @@ class Connection(Struct, frozen=True):
     token: str | None = None
     namespace: str | None = None
     as_user: str | None = None
+    as_uid: str | None = None
     as_groups: tuple[str, ...] = ()
     request_timeout: float | None = None  # seconds of each request that is not a stream
     insecure: bool | None = None
@@ -27,6 +28,9 @@ class Connection(Struct, frozen=True):
     server_url: str | None = None  # a kubectl-sky server that the requests go through
     server_user: str | None = None  # the name for one that trusts X-User
     certificate_authority: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    tls_server_name: str | None = None
     requests_per_second: float | None = None  # that may start; None for no limit
     workers: tuple[str, ...] = ()  # contexts of MultiKueue's worker clusters
 

@@ -21,10 +21,12 @@ def impersonate(connection: Connection, user: dict[str, Any]) -> Headers:
         return ()
     name = connection.as_user or user.get("as")
     groups = connection.as_groups or user.get("as-groups") or ()
-    uid = user.get("as-uid")
+    uid = connection.as_uid or user.get("as-uid")
     extra = user.get("as-user-extra") or {}
-    if not name and connection.as_groups:
-        raise UserError("--as-group requires --as", "name a user, too")
+    given = {"--as-group": connection.as_groups, "--as-uid": connection.as_uid}
+    flag = next((flag for flag, value in given.items() if value), "")
+    if not name and flag:
+        raise UserError(f"{flag} requires --as", "name a user, too")
     if not name and (groups or uid or extra):
         raise ClusterError(
             "the kubeconfig's user has as-uid, as-groups or as-user-extra without as",

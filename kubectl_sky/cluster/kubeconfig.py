@@ -32,6 +32,7 @@ _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _SECTIONS = ("clusters", "contexts", "users")
 _CA = "certificate-authority"
 _INSECURE = "insecure-skip-tls-verify"
+_TLS_NAME = "tls-server-name"
 _CERTIFICATES = ("client-certificate", "client-key")
 _CERTIFICATE_KEYS = frozenset({*_CERTIFICATES, *(f"{name}-data" for name in _CERTIFICATES)})
 _FILES = (_CA, *_CERTIFICATES, "tokenFile")  # paths relative to the file that contains them
@@ -249,7 +250,7 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
         name,
         namespace,
         _with_flags(connection, cluster, paths),
-        user,
+        _with_certificates(connection, user),
         user_file,
         str(context.get("user") or ""),
     )
@@ -264,8 +265,8 @@ def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
     if connection.certificate_authority:
         cluster.pop(f"{_CA}-data", None)
         cluster[_CA] = str(Path(connection.certificate_authority).absolute())
-    if connection.insecure is not None:
-        cluster = {**cluster, _INSECURE: connection.insecure}
+    flags = {_TLS_NAME: connection.tls_server_name, _INSECURE: connection.insecure}
+    cluster = cluster | {key: value for key, value in flags.items() if value is not None}
 
     authority = {_CA, f"{_CA}-data"} & set(cluster)
     if connection.insecure:
@@ -277,6 +278,19 @@ def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
     if cluster.get(_INSECURE) and authority:
         raise reject(paths, f"{_INSECURE} together with {_CA} is not allowed")
     return cluster
+
+
+def _with_certificates(connection: Connection, user: Entry) -> Entry:
+    """Return a user entry with the certificate and key of the flags in place of its own."""
+    flags = {
+        "client-certificate": connection.client_certificate,
+        "client-key": connection.client_key,
+    }
+    for key, path in flags.items():
+        if path:
+            user = {name: user[name] for name in user.keys() - {f"{key}-data"}}
+            user[key] = str(Path(path).absolute())
+    return user
 
 
 def _credentials(connection: Connection, context: _Context) -> Entry:
@@ -376,16 +390,23 @@ def _from_flags(connection: Connection) -> Target:
 
 
 def _override(configuration: Configuration, connection: Connection) -> None:
-    if connection.server:
-        configuration.host = connection.server
+    flags = {
+        "host": connection.server,
+        "ssl_ca_cert": connection.certificate_authority,
+        "cert_file": connection.client_certificate,
+        "key_file": connection.client_key,
+        "tls_server_name": connection.tls_server_name,
+    }
+    for name, value in flags.items():
+        if value:
+            setattr(configuration, name, value)
+
     if connection.anonymous:
         configuration.api_key = {}
     elif connection.token:
         configuration.api_key = {"BearerToken": f"Bearer {connection.token}"}
     if not _may_have_credentials(connection, str(configuration.host)):
         configuration.api_key = {}
-    if connection.certificate_authority:
-        configuration.ssl_ca_cert = connection.certificate_authority
     if connection.insecure:
         configuration.verify_ssl = False
         configuration.ssl_ca_cert = None

@@ -80,6 +80,7 @@ class LogOptions(Struct, frozen=True):
     follow: bool = False
     tail: int | None = None
     since_seconds: int | None = None
+    since_time: str = ""  # RFC 3339
     timestamps: bool = False
     previous: bool = False
     positions: Mapping[str, str] = {}
@@ -91,7 +92,7 @@ class LogOptions(Struct, frozen=True):
     @property
     def is_partial(self) -> bool:
         """Whether a log may be read from within a second on."""
-        return self.tail is not None or self.since_seconds is not None
+        return self.tail is not None or self.since_seconds is not None or bool(self.since_time)
 
 
 class Batch(Struct, frozen=True):
@@ -321,7 +322,8 @@ class Tail:
             query["tailLines"] = str(options.tail)
         if options.since_seconds:
             query["sinceSeconds"] = str(options.since_seconds + passed)
-        return query
+        since = {"sinceTime": options.since_time} if options.since_time else {}
+        return query | since
 
     def _note_not_started(self, why: str, *, last: bool) -> Iterator[Batch]:
         """Note that a container has not started; when following, wait for it instead."""

@@ -91,6 +91,12 @@ class Diagnosis(Document, frozen=True, kw_only=True):
     ranks: Annotated[tuple[RankActivity, ...], Note("nodes of a running task, if several")] = ()
 
 
+class DiagnosisList(Document, frozen=True, kw_only=True):
+    """What stops several tasks: `doctor TASK TASK`."""
+
+    diagnoses: list[Diagnosis]
+
+
 class Cause(Finding, frozen=True):
     """A finding, and what texts of commands need of it."""
 

@@ -120,10 +120,16 @@ class Form(Struct, frozen=True):
     zone: tzinfo | None = None  # the time zone for that; None is that of the computer
     template: Template | None = None  # replaces prefix and line
     grep: re.Pattern[str] | None = None  # matches the lines to print
+    exclude: re.Pattern[str] | None = None  # matches the lines to leave out
+    highlight: re.Pattern[str] | None = None  # matches what is coloured in lines
+
+    @property
+    def filters(self) -> bool:
+        return bool(self.grep or self.exclude)
 
     def block(self, lines: Lines, complete: bool) -> bytes:
         """Return the output for these lines; `complete` as in `prefixed`."""
-        if self.grep:
+        if self.filters:
             last = lines[-1]
             lines = [pair for pair in lines if self._chosen(pair[1])]
             if not lines:
@@ -135,20 +141,28 @@ class Form(Struct, frozen=True):
         if self.template:
             return b"".join(self._from_template(self.template, *pair) for pair in lines)
 
-        if self.local:
-            lines = [(origin, b" ".join(self._time_and_text(text))) for origin, text in lines]
-        elif self.terminal:
-            lines = [(origin, harmless(text)) for origin, text in lines]
-
+        lines = [(origin, self._shown(text)) for origin, text in lines]
         prefixes = self._prefixes(lines)
         if len(set(prefixes.values())) == 1:
             return prefixed([text for _, text in lines], prefixes[lines[0][0].pod], complete)
         return b"".join([prefixes[origin.pod] + text + b"\n" for origin, text in lines])
 
     def _chosen(self, line: bytes) -> bool:
-        assert self.grep
-        text = line.partition(b" ")[2] if self.stamped else line
-        return bool(self.grep.search(text.decode(errors="surrogateescape")))
+        line = line.partition(b" ")[2] if self.stamped else line
+        text = line.decode(errors="surrogateescape")
+        is_left_out = bool(self.exclude and self.exclude.search(text))
+        return not is_left_out and (self.grep is None or bool(self.grep.search(text)))
+
+    def _shown(self, line: bytes) -> bytes:
+        """Return a line as a terminal or a file gets it."""
+        if self.local:
+            line = b" ".join(self._time_and_text(line))
+        elif self.terminal:
+            line = harmless(line)
+        if self.highlight and self.color:
+            text = line.decode(errors="surrogateescape")
+            line = self.highlight.sub(_mark, text).encode(errors="surrogateescape")
+        return line
 
     def _time_and_text(self, line: bytes) -> tuple[bytes, bytes]:
         """Return the timestamp and the text of a line, as they are printed.
@@ -202,6 +216,10 @@ class Form(Struct, frozen=True):
             for (origin, _), time, text in zip(lines, strings, strings, strict=True)
         ]
         return "".join(objects).encode()
+
+
+def _mark(match: re.Match[str]) -> str:
+    return f"\x1b[1;31m{match[0]}\x1b[0m" if match[0] else ""
 
 
 def _by_pod(lines: Lines) -> dict[str, Origin]:

@@ -38,7 +38,7 @@ class Selection(Struct, frozen=True):
 
     states: tuple[str, ...] = ()
     since: timedelta | None = None
-    labels: Callable[[Mapping[str, str]], bool] = lambda labels: True
+    labels: Callable[[Mapping[str, str]], bool] | None = None
     order: str = "age"
     limit: int | None = None
 
@@ -50,7 +50,7 @@ class Selection(Struct, frozen=True):
             task
             for task in tasks
             if task.created_at >= start
-            and self.labels(task.labels)
+            and (self.labels is None or self.labels(task.labels))
             and (not states or states & {str(task.state), str(task.detailed_status)})
         ]
         selected.sort(key=lambda task: task.id)

@@ -1,6 +1,6 @@
 """Show volumes: PVCs with the labels of this program."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType
@@ -103,6 +103,7 @@ class VolumeStatus(Part, frozen=True):
     phase: str  # Pending, Bound, Lost; Terminating while pods still use it
     created_at: str
     reason: str = ""  # what its deletion waits for, while it is Terminating
+    labels: Mapping[str, str] = {}
 
     @property
     def readable_size(self) -> str:
@@ -154,6 +155,7 @@ def volume(claim: Pvc, pods: Sequence[Pod] = ()) -> VolumeStatus:
         phase=phase,
         created_at=metadata.creation_timestamp,
         reason=deletion(claim, pods),
+        labels=labels,
     )
 
 

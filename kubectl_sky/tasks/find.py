@@ -1,6 +1,7 @@
 """List tasks and pipelines in the cluster; find them by user, id, prefix of an id, or name."""
 
 import difflib
+import fnmatch
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -175,11 +176,14 @@ def get(session: Session, scope: Scope, reference: Reference) -> Target:
 
     Raises UserError when nothing matches, or more than the scope accepts.
     """
-    return get_targets(session, scope, [reference])[0]
+    return refuse_several(reference or "", get_targets(session, scope, [reference]))[0]
 
 
 def get_targets(session: Session, scope: Scope, references: Sequence[Reference]) -> list[Target]:
-    """Return the matching tasks, pipelines and groups in order, without duplicates."""
+    """Return the matching tasks, pipelines and groups in order, without duplicates.
+
+    A glob such as `train-*` means all tasks whose name or id it matches.
+    """
     texts = [text and re.sub("^(task|pipeline|group)/", "", text) for text in references]
     return _fetch(session, scope, list(dict.fromkeys(_identify(session, scope, texts))))
 
@@ -330,10 +334,35 @@ def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequ
     named = [target for target in candidates if text in (None, target.name)]
     if named:
         return scope.choose(text, named)
+    if text and is_glob(text):
+        if globbed := _match_glob(text, candidates):
+            return globbed
+        raise _not_found(text, scope)
     matches = [target for target in candidates if text and target.id.startswith(text)]
     if not matches or len(text or "") < MIN_PREFIX:
         raise _not_found(text, scope, {target.name for target in candidates})
     return refuse_several(text, matches)
+
+
+def is_glob(text: str) -> bool:
+    return any(character in text for character in "*?[")
+
+
+def _match_glob(text: str, targets: Sequence[Target]) -> list[Target]:
+    """Return those whose name or id matches; a task of a pipeline only without its pipeline."""
+    matches = [
+        target
+        for target in targets
+        if fnmatch.fnmatchcase(target.name, text) or fnmatch.fnmatchcase(target.id, text)
+    ]
+    pipeline_ids = {match.id for match in matches if isinstance(match, PipelineStatus)}
+    return [
+        match
+        for match in matches
+        if isinstance(match, PipelineStatus)
+        or not match.member
+        or match.member.id not in pipeline_ids
+    ]
 
 
 def _locate_owned(scope: Scope, location: _Location, items: Sequence[TaskObject]) -> _Location:
@@ -354,6 +383,9 @@ def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> U
         return TaskNotFound(f"no tasks found {where}{owner}", "run `kubectl sky submit FILE`")
     if text.endswith((".yaml", ".yml")):
         return TaskNotFound(f'"{text}" is a file, not a task', "name the task: its id or its name")
+    if text.isdecimal():
+        hint = "a task has no jobs with numbers; for the log of one node, use `logs --rank`"
+        return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
     similar = difflib.get_close_matches(text, titles, n=1)
     hint = (
         f'did you mean "{similar[0]}"?' if similar else "run `kubectl sky list` to see your tasks"

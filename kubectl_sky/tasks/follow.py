@@ -98,8 +98,13 @@ def follow_tasks(
             "`kubectl sky list` shows them, `kubectl sky wait` waits for them",
         ) from None
 
+    _check_outcomes(session, finished)
+
+
+def _check_outcomes(session: Session, tasks: Sequence[TaskStatus]) -> None:
+    """Raise TaskFailed with a line for each of the tasks that has failed."""
     failures = []
-    for task in finished:
+    for task in tasks:
         try:
             check_outcome(session, task)
         except TaskFailed as error:
@@ -123,12 +128,23 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
     """
     missing = []
     if isinstance(target, TaskStatus):
-        missing += logs.show(session, target, request, ui)
+        missing += logs.show(session, [target], request, ui)
     else:
         for task in target.tasks:
             ui.note(target.heading(task))
-            missing += logs.show(session, task, request, ui)
+            missing += logs.show(session, [task], request, ui)
     check_outcome(session, target, _show(request, ui))
+    if missing:
+        raise missing[0]
+
+
+def show_tasks(session: Session, tasks: Sequence[TaskStatus], request: LogRequest, ui: UI) -> None:
+    """Print the existing logs of several tasks in order of time, with prefixes.
+
+    Raises TaskFailed if tasks have failed; else KubeletUnreachable if the log of a node is missing.
+    """
+    missing = logs.show(session, tasks, request, ui)
+    _check_outcomes(session, tasks)
     if missing:
         raise missing[0]
 

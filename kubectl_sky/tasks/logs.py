@@ -24,6 +24,7 @@ from kubectl_sky.errors import Interrupted, KubeletUnreachable, SkyError
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.titles import titles
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
 from kubectl_sky.tasks import find, stop
@@ -53,6 +54,7 @@ class LogRequest(Struct, frozen=True):
     start_timeout: float = 300.0  # seconds, of the first node
     container: str = names.CONTAINER
     max_streams: int = MAX_STREAMS  # logs that are read in parallel; the remaining ones follow
+    has_prefixes: bool = False  # whether the lines of a single node have its name, too
     by_node: bool = False  # whether existing lines are written so, or in order of time
     until_ready: bool = False  # the logs of an interactive task end when all its nodes are ready
     stop: Event = field(default_factory=Event)  # when set, it ends them soon, as Ctrl-C does
@@ -66,32 +68,21 @@ class LogRequest(Struct, frozen=True):
 
 
 def show(
-    session: Session, task: TaskStatus, request: LogRequest, ui: UI
+    session: Session, tasks: Sequence[TaskStatus], request: LogRequest, ui: UI
 ) -> list[KubeletUnreachable]:
     """Write the existing logs in order of time, or node by node.
 
-    Returns the errors of the cluster nodes that do not respond, whose logs are missing.
+    Of several tasks, lines and notes are prefixed with what distinguishes them. Returns the errors
+    of the cluster nodes that do not respond, whose logs are missing.
     """
-    _check_ranks(task, request)
-
     sources = []
-    for node in filter(request.wants, task.nodes):
-        if node.started:
-            is_earlier = request.options.previous and bool(node.previous)  # maybe another pod's
-            pod = node.previous if is_earlier else node.pod
-            source = LogSource(
-                task.namespace,
-                pod,
-                request.container,
-                node.index,
-                is_earlier_pod=is_earlier,
-                title=node.name,
-            )
-            sources.append(source)
-        else:
-            reason = f": {cause}" if (cause := task.reason(node)) else ""
-            state = "no longer has a log" if node.state.ended else "has not started"
-            ui.note(f"{node.name} {state}{reason}")
+    task_of: dict[str, TaskStatus] = {}
+    title_of = _titles(tasks)
+    for task in tasks:
+        _check_ranks(task, request)
+        logs_of_task = list(_existing_logs(task, request, ui, title_of[task.id]))
+        sources += logs_of_task
+        task_of |= {source.pod: task for source in logs_of_task}
 
     limit = request.max_streams
     if len(sources) > limit and not request.by_node:
@@ -101,10 +92,43 @@ def show(
             f" --max-log-requests {len(sources)} prints them in order of time"
         )
 
+    def origin(source: LogSource) -> Origin:
+        task = task_of[source.pod]
+        return _origin(task, source, request, title_of[task.id])
+
     with _following(session, request) as following:
         following.add_all([sources])
-        _pump(following, task, ui, ui.note, request)
+        _pump(following, lambda block: _write(block, origin, ui, request), ui.note, request)
     return following.incomplete
+
+
+def _existing_logs(
+    task: TaskStatus, request: LogRequest, ui: UI, title: str
+) -> Iterator[LogSource]:
+    """Yield the log of each node that has one; note why the others have none."""
+    note = _prefix(ui.note, title)
+    for node in filter(request.wants, task.nodes):
+        if not node.started:
+            reason = f": {cause}" if (cause := task.reason(node)) else ""
+            state = "no longer has a log" if node.state.ended else "has not started"
+            note(f"{node.name} {state}{reason}")
+            continue
+
+        is_earlier = request.options.previous and bool(node.previous)  # maybe another pod's
+        pod = node.previous if is_earlier else node.pod
+        yield LogSource(
+            task.namespace,
+            pod,
+            request.container,
+            node.index,
+            is_earlier_pod=is_earlier,
+            title=f"{title} {node.name}".strip(),
+        )
+
+
+def _titles(tasks: Sequence[TaskStatus]) -> dict[str, str]:
+    """Return what distinguishes each task, by its id; empty for a single one."""
+    return titles(tasks) if len(tasks) > 1 else {task.id: "" for task in tasks}
 
 
 def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> TaskStatus:
@@ -116,13 +140,18 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
     TaskFailed when the task is stopped meanwhile.
     """
     _check_ranks(task, request)
-    follower = TaskFollower(session, task, request, ui, ui.note)
+    follower = TaskFollower(session, task, request, ui)
     with _following(session, request) as following:
         parallel.run_daemon(following.add_all, follower.sources())
         try:
             note = follower.note_about_log
             is_held = partial(_any_held, [follower])
-            is_ready = _pump(following, task, ui, note, request, is_held)
+            nodes = task.num_nodes if task.interactive else 0
+
+            def write(block: Block) -> None:
+                _write(block, follower.origin, ui, request)
+
+            is_ready = _pump(following, write, note, request, is_held, nodes)
         finally:
             follower.stop.set()
     return follower.latest if is_ready else follower.result()
@@ -146,8 +175,9 @@ def follow_all(
         _check_ranks(task, request)
 
     shared = SharedWatches(session, tasks)
+    title_of = titles(tasks)
     followers = {
-        task.id: TaskFollower(session, task, request, ui, _prefix(ui.note, task), shared)
+        task.id: TaskFollower(session, task, request, ui, title_of[task.id], shared)
         for task in tasks
     }
     owners: dict[str, TaskFollower] = {}
@@ -181,8 +211,8 @@ def _any_held(followers: Iterable["TaskFollower"]) -> bool:
     return any(follower.latest.held for follower in followers)
 
 
-def _prefix(note: Note, task: TaskStatus) -> Note:
-    return lambda text: note(f"{task.name}: {text}")
+def _prefix(note: Note, title: str) -> Note:
+    return (lambda text: note(f"{title}: {text}")) if title else note
 
 
 def _all_sources(
@@ -216,15 +246,15 @@ def _following(session: Session, request: LogRequest) -> Following:
 
 def _pump(
     following: Following,
-    task: TaskStatus,
-    ui: UI,
+    write: Callable[[Block], None],
     note: Note,
     request: LogRequest,
     is_held: Callable[[], bool] = lambda: False,
+    interactive: int = 0,
 ) -> bool:
-    """Write blocks as they arrive, with a prefix if the task has several nodes.
+    """Write blocks as they arrive.
 
-    Returns whether all nodes of an interactive task are ready. Raises Interrupted on `stop`.
+    Returns whether all the `interactive` nodes are ready. Raises Interrupted on `stop`.
     """
     ready = set[int]()
     for block in following.blocks(is_held):
@@ -233,10 +263,10 @@ def _pump(
         if block and block.note:
             note(block.note)
         elif block:
-            _write(block, partial(_origin, task), ui, request)
-            if request.until_ready and task.interactive:
+            write(block)
+            if request.until_ready and interactive:
                 ready |= {source.rank for source, line in block.lines if line.rstrip() == READY}
-                if len(ready) == task.num_nodes:
+                if len(ready) == interactive:
                     return True
     return False
 
@@ -250,9 +280,13 @@ def _write(
         request.shown[source.pod] = line.decode(errors="replace")
 
 
-def _origin(task: TaskStatus, source: LogSource) -> Origin:
+def _origin(
+    task: TaskStatus, source: LogSource, request: LogRequest, title_of_task: str = ""
+) -> Origin:
+    """Return the source of lines; its prefix distinguishes nodes, and several tasks."""
     title = task.workload.title(source.rank)
-    prefix = title if task.num_nodes > 1 else ""
+    has_node = task.num_nodes > 1 or (request.has_prefixes and not title_of_task)
+    prefix = f"{title_of_task} {title if has_node else ''}".strip()
     return Origin(task.id, source.rank, title, source.pod, prefix)
 
 
@@ -271,13 +305,15 @@ class TaskFollower:
         task: TaskStatus,
         request: LogRequest,
         ui: UI,
-        note: Note,
+        title: str = "",
         shared: SharedWatches | None = None,
     ) -> None:
+        """The title distinguishes several tasks; it stands before lines and notes."""
         self.session = session
         self.shared = shared
         self.request = request
-        self.note = note
+        self.title = title
+        self.note = _prefix(ui.note, title)
         self.latest = task
         self.unfollowed = {node.previous for node in task.nodes} | {""}  # earlier pods
         self.error: SkyError | None = None
@@ -300,8 +336,7 @@ class TaskFollower:
         return task
 
     def origin(self, source: LogSource) -> Origin:
-        origin = _origin(self.latest, source)
-        return replace(origin, prefix=f"{self.latest.name} {origin.prefix}".rstrip())
+        return _origin(self.latest, source, self.request, self.title)
 
     def note_about_log(self, text: str) -> None:
         """Pass on a note about a log, unless nodes are being stopped.
@@ -363,7 +398,7 @@ class TaskFollower:
         for node in filter(self.request.wants, self.latest.nodes):
             pods = [] if node.previous in self.unfollowed else [node.previous]
             pods += [node.pod] * node.started
-            title = f"{self.latest.name} {node.name}" if self.shared else node.name
+            title = f"{self.title} {node.name}".strip()
             for pod in pods:
                 yield LogSource(
                     self.latest.namespace,

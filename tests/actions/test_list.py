@@ -105,7 +105,7 @@ def test_list_columns_of_each_format(run: Run) -> None:
 
 def test_status_of_failed_task_shows_exit_codes(run: Run) -> None:
     template = 'jsonpath={.metadata.detailed_status}{" "}{.metadata.nodes[*].exit_code}'
-    assert run("status", BAD, "-o", template)[1] == "failed 3 3\n"
+    assert run("status", BAD, "-o", template)[1] == "failed 3 3"
     lines = run("status", BAD)[1].splitlines()
     header = next(number for number, line in enumerate(lines) if line.startswith("NODE"))
     assert lines[header].split()[:6] == ["NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "REASON"]

@@ -70,3 +70,27 @@ def test_logs_formats_that_exclude_each_other_are_refused(
     code, out, err = run("logs", ID, *flags)
     assert (code, out) == (2, "")
     assert message in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "out"),
+    [
+        ("--exclude one", "two\n"),
+        ("--exclude o$ --exclude x", "one\n"),
+        ("--grep o --exclude t", "one\n"),
+        ("--limit-bytes 6", "one\ntw\n"),
+        ("--limit-bytes 100", "one\ntwo\n"),
+        ("--prefix", "node-0 | one\nnode-0 | two\n"),
+        ("--highlight o", "one\ntwo\n"),
+        ("--highlight ^t --color always", "one\n\x1b[1;31mt\x1b[0mwo\n"),
+        ("--since-time 2999-01-01T00:00:00Z", ""),
+        ("--since-time 2025-01-01T00:00:00+01:00", "one\ntwo\n"),
+    ],
+)
+def test_logs_flags_of_kubectl_and_stern(run: Run, flags: str, out: str) -> None:
+    assert run("logs", ID, *flags.split())[:2] == (0, out)
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-01-01T00:00:00"])
+def test_logs_since_time_without_time_or_zone_is_refused(run: Run, text: str) -> None:
+    assert run("logs", ID, "--since-time", text)[0] == 2

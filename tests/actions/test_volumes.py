@@ -277,3 +277,13 @@ def test_submit_host_path_is_refused_unless_allowed_in_settings(run: Run, tmp_pa
     assert "volumes./host.host_path: the settings do not let tasks mount /tmp" in err
     (tmp_path / "settings.yaml").write_text("host_paths: [/tmp]\n")
     assert submit(run, text)[0] == 0
+
+
+def test_volumes_are_chosen_as_tasks(run: Run) -> None:
+    for name in ("run-1", "run-2", "data"):
+        assert run("volumes", "create", name, "1Gi")[0] == 0
+    code, out, _ = run("volumes", "delete", "run-*", "--yes")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert run("volumes", "list", "--no-headers")[1].split()[1] == "data"
+    assert run("volumes", "delete", "--all", "--yes")[0] == 0
+    assert run("volumes", "list")[1] == ""

@@ -67,14 +67,23 @@ def test_help_lists_every_command_in_group() -> None:
     ("words", "advice"),
     [
         ("statu", "; did you mean `kubectl sky status`?"),
-        ("help", "; use `kubectl sky --help`"),
-        ("help submit", "; use `kubectl sky submit --help`"),
+        ("help statu", "; did you mean `kubectl sky status`?"),
     ],
 )
 def test_unknown_command_suggests_similar_command(words: str, advice: str) -> None:
     done = CliRunner().invoke(sky, words.split(), prog_name="kubectl sky")
     assert done.exit_code == 2
-    assert f'unknown command "{words.split()[0]}"{advice}' in done.output
+    assert f'unknown command "{words.split()[-1]}"{advice}' in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [("help", "[OPTIONS]"), ("help submit", "submit"), ("help volumes list", "volumes list")],
+)
+def test_help_command_prints_help_as_kubectl(words: str, usage: str) -> None:
+    done = CliRunner().invoke(sky, words.split(), prog_name="kubectl sky")
+    assert done.exit_code == 0
+    assert done.output.startswith(f"Usage: kubectl sky {usage}")
 
 
 def test_unknown_command_of_group_is_named_with_group() -> None:

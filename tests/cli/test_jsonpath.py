@@ -23,7 +23,7 @@ VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name
         ("{.tasks[-1:].id}", "b"),
         ("{.tasks[?(@.n>1)].id}", "b"),
         ("{.tasks[0]['x.y']}", "true"),
-        ("{.tasks[1]}", '{"id": "b", "n": 2}'),
+        ("{.tasks[1]}", '{"id":"b","n":2}'),
         ('{range .tasks[*]}{.id}={.n}{"\\n"}{end}', "a=1\nb=2\n"),
         ("{range .tasks[*]}{.id} of {$.name}, {end}", "a of é, b of é, "),
         ("id: {.name}!", "id: é!"),
@@ -34,6 +34,12 @@ VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name
 )
 def test_jsonpath_template_renders_text(template: str, text: str) -> None:
     assert render(VALUE, template) == text
+
+
+def test_items_of_a_list_document_are_its_rows() -> None:
+    document = {"kind": "TaskList", "tasks": [{"id": "a"}, {"id": "b"}]}
+    assert render(document, "{.items[*].id}") == "a b"
+    assert render(document, "{range .items[*]}{.items}{.id},{end}") == "a,b,"
 
 
 @pytest.mark.parametrize("template", ["{.name", "{range .tasks[*]}", "{.tasks[}", "{end", "{}}"])

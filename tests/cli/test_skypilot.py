@@ -71,7 +71,8 @@ def error_of(line: str) -> str:
         ("stop --async", "No such option '--async'."),
         ("logs x -s", 'Option "-s" requires an argument; for --sync-down, use --output-dir'),
         ("submit x --infra", 'Option "--infra" requires an argument.'),
-        ("logs x 1", "Got unexpected extra argument (1); a task has no jobs with numbers"),
+        ("list --field-selector x=y", "No such option '--field-selector'; use --status STATE"),
+        ("logs x --all-containers", "No such option '--all-containers'; name one with -c"),
     ],
 )
 def test_habits_of_skypilot_are_answered(line: str, message: str) -> None:

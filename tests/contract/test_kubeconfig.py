@@ -330,6 +330,7 @@ JANE_EXTRA = {"example.com/scope %": ["a", "ü"], "reason": ["test"]}
             {"as_user": "bob"},
             [("User", "bob"), ("Uid", "u-1"), ("Group", "dev"), ("Group", "qa")],
         ),
+        ({"as": "jane"}, {"as_uid": "u-2"}, [("User", "jane"), ("Uid", "u-2")]),
         (JANE, {"as_groups": ("ops",)}, [("User", "jane"), ("Uid", "u-1"), ("Group", "ops")]),
         ({"as-groups": ["dev"]}, {"as_user": "bob"}, [("User", "bob"), ("Group", "dev")]),
         (
@@ -357,10 +358,15 @@ def test_impersonation_of_kubeconfig_without_user_is_refused(tmp_path: Path, key
     )
 
 
-def test_as_group_without_user_is_an_error_of_the_user(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flag", "value"), [("--as-group", {"as_groups": ("ops",)}), ("--as-uid", {"as_uid": "u-1"})]
+)
+def test_as_group_or_uid_without_user_is_an_error_of_the_user(
+    tmp_path: Path, flag: str, value: Json
+) -> None:
     path = make_config(tmp_path / "config")
-    with pytest.raises(UserError, match="--as-group requires --as"):
-        Session.connect(Connection(kubeconfig=str(path), as_groups=("ops",)))
+    with pytest.raises(UserError, match=f"{flag} requires --as"):
+        Session.connect(Connection(kubeconfig=str(path), **value))
 
 
 def test_impersonation_that_no_header_can_have_is_refused(tmp_path: Path) -> None:
@@ -487,6 +493,35 @@ def test_connect_client_certificates_authenticate_user(
 
     loose = Connection(kubeconfig=str(path), insecure=True)
     assert objects.list_all(Session.connect(loose), kinds.NODE) == []
+
+
+@pytest.mark.parametrize("has_kubeconfig", [True, False])
+def test_certificate_and_server_name_of_flags_replace_those_of_the_kubeconfig(
+    strict: StrictServer,
+    authority: Authority,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_kubeconfig: bool,
+) -> None:
+    pair = authority.issue("carol")
+    contents = {"ca": authority.certificate, "cert": pair.certificate, "key": pair.key}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "config"
+    if has_kubeconfig:
+        other = {"client-certificate-data": "bm9uZQ==", "client-key-data": "bm9uZQ=="}
+        make_config(path, user=other, cluster={"tls-server-name": "outside"})
+    connection = Connection(
+        kubeconfig=str(path),
+        server=strict.url,
+        certificate_authority="ca",
+        client_certificate="cert",
+        client_key="key",
+        tls_server_name="inside",
+    )
+    assert objects.list_all(Session.connect(connection), kinds.NODE) == []
+    assert strict.callers == ["carol"]
 
 
 @pytest.mark.parametrize(

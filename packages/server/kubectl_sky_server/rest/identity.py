@@ -279,6 +279,7 @@ class Identities:
                     self._config.connection,
                     token=None,
                     as_user=None,
+                    as_uid=None,
                     as_groups=(),
                     request_timeout=self._config.limits.request_seconds,
                     anonymous=True,
