@@ -16,3 +16,4 @@ number_at() { # LIST INDEX
 
 SKYPILOT_JOB_RANK=$(number_at "$KUBECTL_SKY_ARRAY" "$JOB_COMPLETION_INDEX")
 unset KUBECTL_SKY_ARRAY
+[ -z "${KUBECTL_SKY_SWEEP-}" ] || . "$dir/sweep.sh"

@@ -36,4 +36,6 @@ class Changes(TypedDict, total=False):
     gang: str
     hold: str
     array: str
+    sweep: Mapping[str, str]
+    sweep_limit: int | str
     as_task: bool

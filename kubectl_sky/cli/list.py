@@ -13,6 +13,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.selection import Selection
+from kubectl_sky.observe.titles import list_differing
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
 _NOT_IN_SEVERAL = ("watch", "deleted", "all_contexts")  # what is of one namespace, or of all
 
 
+_MAX_VARIABLES = 4  # that get columns by themselves
+
+
 class _ListRequest(Struct, frozen=True):
     """What to show: the selection of tasks, the format and the extra columns."""
 
     selection: Selection
     form: str | None
     columns: tuple[str, ...]
+    variables: tuple[str, ...] | None  # that have columns; None: those in which tasks differ
 
     def format(self, listing: "Listing") -> str:
         """Format the selected tasks, in the wide format with the GPU-hours of their objects.
@@ -42,7 +47,12 @@ class _ListRequest(Struct, frozen=True):
             from kubectl_sky.gpus.hours import of_tasks
 
             hours = of_tasks(listing.owned, listing.now)
-        return tasks.listing(listing.tasks, self.form, self.columns, hours, listing.everything)
+        variables = self.variables
+        if variables is None:
+            variables = tuple(list_differing(listing.tasks)[:_MAX_VARIABLES])
+        return tasks.listing(
+            listing.tasks, self.form, self.columns, variables, hours, listing.everything
+        )
 
 
 @commands.command(
@@ -51,6 +61,7 @@ class _ListRequest(Struct, frozen=True):
         "list",
         "list --status failed --since 1h",
         "list -l team=vision --show-labels",
+        "list --env-columns LR,SEED",
         "list -A --all-users -o wide",
         "list --my-namespaces",
         "list --deleted --status failed --since 7d",
@@ -62,6 +73,13 @@ class _ListRequest(Struct, frozen=True):
 @options.no_headers
 @options.labels
 @click.option("--show-labels", is_flag=True, help="Show the labels as the last column.")
+@click.option(
+    "--env-columns",
+    "variables",
+    metavar="NAME,...",
+    help="Show these variables of the task files as columns (default: those in which tasks of one"
+    " name differ, if they are few).",
+)
 @click.option("--details", is_flag=True, help="Show namespaces, users and Jobs as well.")
 @click.option(
     "--status",
@@ -207,7 +225,9 @@ def _list_request(
         order=str(flags["order"]),
         limit=limit,
     )
-    return _ListRequest(filters, form, columns)
+    given = flags["variables"]
+    variables = None if given is None else tuple(filter(None, str(given).split(",")))
+    return _ListRequest(filters, form, columns, variables)
 
 
 def _list_all_contexts(

@@ -138,7 +138,6 @@ def _find_kept(reference: str, overrides: Overrides, cluster: options.ClusterFla
     """Read the file that the cluster keeps of a task. Raises UserError."""
     from kubectl_sky.observe.status import TaskStatus
     from kubectl_sky.tasks import describe, find
-    from kubectl_sky.workloads.arrays import ArrayJob
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users=False)
@@ -147,9 +146,6 @@ def _find_kept(reference: str, overrides: Overrides, cluster: options.ClusterFla
     text = describe.task_file(session, target)
     if text is None:
         raise UserError(f"the cluster keeps no file of {word} {target.id}", "submit its FILE")
-    is_array = isinstance(target, TaskStatus) and target.backend == ArrayJob.name
-    if is_array and not overrides.array:
-        raise UserError(f"task {target.id} is an array", "repeat its numbers: --array N-M")
     return _Kept(session, target, word, text)
 
 
@@ -205,8 +201,6 @@ def print_task_file(source: "taskfile.Source", ui: Terminal, dry_run: str) -> No
     task_file = taskfile.prepare(source, ui)
     documents = [document for entry in task_file.entries for document in entry.task_file]
     output.out("---\n".join(map(writer.document, documents)).rstrip("\n"))
-    if source.overrides.array:
-        output.note("warning: --array is not in the file: task files have no field for it")
 
 
 def request(
@@ -338,5 +332,7 @@ def _size(plans: "Sequence[Plan]") -> str:
     extras = plans[0].extras
     if not isinstance(extras, Indexes):
         return output.count(len(plans[0].nodes), "node")
-    tasks = output.count(extras.array.count, "task")
-    return f"{tasks} of one node, {extras.array.at_once} at once"
+    array = extras.array
+    tasks = output.count(array.count, "task")
+    sweep = f" ({', '.join(array.sweep.variables)})" if array.sweep else ""
+    return f"{tasks} of one node{sweep}, {array.at_once} at once"

@@ -40,12 +40,14 @@ def listing(
     tasks: Sequence[TaskStatus],
     form: str | None,
     columns: Sequence[str],
+    variables: Sequence[str] = (),
     gpu_hours: Mapping[tuple[str, str], float] = MappingProxyType({}),
     everything: Sequence[TaskStatus] = (),
 ) -> str:
     """Format a list of tasks; `columns` are the extra ones that the flags request.
 
-    `everything` also has the tasks of their pipelines that are not listed.
+    `variables` are those of task files that have a column. `everything` also has the tasks of
+    their pipelines that are not listed.
     `gpu_hours` has those of each task, by namespace and id, for a column of the wide format;
     without any, it has no such column.
     """
@@ -61,6 +63,7 @@ def listing(
         "STATUS",
         "NODES",
         "AGE",
+        *variables,
         *columns,
         *(["UPDATED"] if wide else []),
         *(["GPU-HOURS"] if wide and gpu_hours else []),
@@ -76,8 +79,13 @@ def listing(
     make: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = _CELLS | {
         "GPU-HOURS": partial(_gpu_hours, gpu_hours=gpu_hours)
     }
+    make = {name: partial(_variable, name=name) for name in variables} | make
     cells = [[make[title](row) for title in titles] for row in rows]
     return output.table(titles, cells, cut=_LEAST_IMPORTANT)
+
+
+def _variable(target: TaskStatus | PipelineStatus, name: str) -> str:
+    return target.variables.get(name, "") if isinstance(target, TaskStatus) else ""
 
 
 def incomplete(tasks: Iterable[TaskStatus]) -> Iterator[str]:
@@ -182,9 +190,11 @@ def details(task: TaskStatus) -> str:
         relevant = [node for state in order for node in task.nodes if node.state is state]
         visible = tuple(relevant[:_MAX_LISTED_NODES])
 
+    swept = list(task.sweep.variables) if task.sweep else []
     rows = [
         [
             str(node.index),
+            *(node.sweep.get(name, "") for name in swept),
             str(node.state),
             "" if node.exit_code is None else str(node.exit_code),
             str(node.restarts),
@@ -196,7 +206,7 @@ def details(task: TaskStatus) -> str:
         ]
         for node in visible
     ]
-    header = ["NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "REASON", "HOST", "JOB", "POD"]
+    header = ["NODE", *swept, "STATUS", "EXIT", "RESTARTS", "FOR", "REASON", "HOST", "JOB", "POD"]
     cut = ("JOB", "POD", "HOST", "RESTARTS", "FOR")
     table = output.table(header, rows, cut=cut) if rows else "All have completed."
 

@@ -1,5 +1,6 @@
 """The JSON documents of tasks, pipelines and groups."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType, field
@@ -56,6 +57,10 @@ class TaskMetadata(Part, frozen=True, kw_only=True):
     note: Annotated[str, Note("why it is pending or failed; may be empty")]
     nodes: list[Node]
     logs: Annotated[str, Note("`PVC:PATH`, the folder in which its nodes also write logs")] = ""
+    envs: Annotated[
+        Mapping[str, str],
+        Note("variables of the task file, with secrets masked; of a sweep, all values of each"),
+    ] = {}
     pipeline: Annotated[str, Note("id of the pipeline or group that it belongs to")] = ""
     pipeline_name: str | None = None
     stage: Annotated[int | None, Note("from 1")] = None

@@ -67,7 +67,7 @@ def deaths(task: TaskStatus, pods: Iterable[Pod]) -> Iterator[DeletedPod]:
         if pod.status.phase != "Failed" and not was_lost:
             continue
         rank = task.workload.rank(pod)
-        status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
+        status = of_pod(NodeStatus(rank, task.title(rank), ""), pod)
         if was_lost:
             status = lost(status, pod)
         # Controllers of some backends delete stopped pods before the object has failed.

@@ -65,7 +65,7 @@ class NodeStatus(Part, frozen=True):
     """One node of a task: rank, object, pod, and why it is pending or how it finished."""
 
     index: Annotated[int, Note("rank")]
-    name: Annotated[str, Note("`node-1`")]
+    name: Annotated[str, Note("`node-1`; in a sweep `LR=0.1 SEED=2`")]
     job: Annotated[str, Note("the object that runs it")]
     state: Annotated[State, Note("`pending`, `running`, `completed` or `failed`")] = always(
         State.PENDING
@@ -84,6 +84,7 @@ class NodeStatus(Part, frozen=True):
     kept_by: Annotated[str, Note("containers that keep its pod although `main` has ended")] = ""
     held_until: Annotated[str, Note("when its failed container, which is held, ends")] = ""
     lost_since: Annotated[str, Note("since when its cluster node has not responded")] = ""
+    sweep: Annotated[Mapping[str, str], Note("its values of the variables of a sweep")] = {}
 
     @property
     def end(self) -> str:

@@ -1,15 +1,20 @@
 """What each node of a task requests, by the pod template of its object."""
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from msgspec import Struct
 
 from kubectl_sky.plan.resources import ACCELERATORS
+from kubectl_sky.spec.variables import RESERVED, is_named_as_secret
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.documents import Note, Part, always
-from kubectl_sky.words.pod_objects import Resources
+from kubectl_sky.words.expansion import unescape
+from kubectl_sky.words.pod_objects import Container, Resources
 from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
+
+_OUR_PREFIXES = ("SKYPILOT_", "KUBECTL_SKY_")
 
 
 class NodeResources(Part, frozen=True):
@@ -22,10 +27,11 @@ class NodeResources(Part, frozen=True):
 
 
 class Requested(Struct, frozen=True):
-    """The image and the sizes of a node; empty if they are not known."""
+    """The image, the sizes and the variables of a node; empty if they are not known."""
 
     image: str = ""
     resources: NodeResources = NodeResources()
+    envs: Mapping[str, str] = {}  # those of the task file that are not named like secrets
 
 
 def requested(item: TaskObject) -> Requested:
@@ -46,4 +52,12 @@ def requested(item: TaskObject) -> Requested:
     requested_sizes = NodeResources(
         gpus, str(sizes.get("cpu", "")), str(sizes.get("memory", "")), accelerators
     )
-    return Requested(main.image, requested_sizes)
+    return Requested(main.image, requested_sizes, dict(_user_variables(main)))
+
+
+def _user_variables(container: Container) -> Iterator[tuple[str, str]]:
+    for variable in container.env or ():
+        name = variable.name
+        is_ours = name in RESERVED or name.startswith(_OUR_PREFIXES)
+        if variable.value is not None and not is_ours and not is_named_as_secret(name):
+            yield name, unescape(variable.value)

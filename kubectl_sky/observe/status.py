@@ -34,6 +34,7 @@ from kubectl_sky.observe.reasons import (
 )
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
+from kubectl_sky.spec.sweep import Sweep, read_sweep
 from kubectl_sky.words import age, names
 from kubectl_sky.words.documents import Part
 from kubectl_sky.words.notice import Notice
@@ -81,6 +82,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
     deletion: Deletion = NOT_DELETED  # since when it is being deleted, and what that waits for
     notices: Mapping[str, Notice] = {}  # the same, for those who may not read logs
+    sweep: Sweep | None = None  # the values of its indexes, if it is an array with a sweep
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""
@@ -118,6 +120,16 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def workload(self) -> Workload:
         return registry.find(self.backend)
+
+    def title(self, rank: int) -> str:
+        """Return the display name of a node."""
+        return _title(self.workload, self.sweep, rank)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables of its file; those of a sweep have all values, separated by commas."""
+        swept = self.sweep.variables if self.sweep else {}
+        return {**self.requested.envs, **{name: ",".join(swept[name]) for name in swept}}
 
     def position(self) -> tuple[str, str, str]:
         """Return the position in lists, which are newest first; no two tasks have the same."""
@@ -294,6 +306,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             note=plain(self.note),
             nodes=[node.document for node in self.nodes],
             logs=self.logs,
+            envs=self.variables,
             pipeline=pipeline,
             pipeline_name=pipeline_name,
             stage=stage,
@@ -424,7 +437,8 @@ def of(task: TaskObjects) -> TaskStatus:
     pods = task.all_pods
     backend = registry.of(items[0])
     metadata = items[0].metadata
-    deletion = deletion_of(items, pods, lambda pod: backend.title(backend.rank(pod)))
+    sweep = _sweep(items[0])
+    deletion = deletion_of(items, pods, lambda pod: _title(backend, sweep, backend.rank(pod)))
 
     nodes = tuple(_without_stop(node, deletion.since) for node in _nodes(task))
     if len(nodes) > 1 and not (backend.independent_nodes or backend.restarts_all_nodes):
@@ -467,7 +481,16 @@ def of(task: TaskObjects) -> TaskStatus:
         causes=causes,
         deletion=deletion,
         notices=causes,
+        sweep=sweep,
     )
+
+
+def _sweep(item: Object) -> Sweep | None:
+    return read_sweep(item.metadata.annotations.get(names.SWEEP, ""))
+
+
+def _title(backend: Workload, sweep: Sweep | None, rank: int) -> str:
+    return sweep.title(rank) if sweep else backend.title(rank)
 
 
 def _without_stop(node: NodeStatus, since: str) -> NodeStatus:
@@ -529,12 +552,15 @@ def _nodes(task: TaskObjects) -> tuple[NodeStatus, ...]:
 def _node(backend: Workload, item: TaskObject, rank: int, pods: list[Pod]) -> NodeStatus:
     pods = sorted(pods, key=lambda pod: pod.metadata.creation_timestamp)
     annotations = item.metadata.annotations
+    sweep = _sweep(item)
+    values = sweep.values(rank) if sweep else {}
     base = NodeStatus(
         index=rank,
-        name=backend.title(rank),
+        name=_title(backend, sweep, rank),
         job=item.metadata.name,
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
         stopped_for=annotations.get(names.STOPPED_FOR, ""),
+        sweep=values,
     )
     verdict = backend.node(item, rank)
     # When `main` of all nodes had succeeded, before their pods were ended for others.

@@ -16,6 +16,7 @@ from kubectl_sky.spec import buckets
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
+from kubectl_sky.words.expansion import literal
 from kubectl_sky.words.settings import Settings
 
 DOWNLOAD_PATH = "/kubectl-sky/fetched"  # target folder in the container that copies a bucket
@@ -311,15 +312,15 @@ def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
     variables = {
         "KUBECTL_SKY_TREE": f"/api/{location.kind}/{location.name}/tree{revision}",
         "KUBECTL_SKY_RESOLVE": f"/{site}/resolve{revision}",
-        "KUBECTL_SKY_PREFIX": environment.literal(location.path),
+        "KUBECTL_SKY_PREFIX": literal(location.path),
     }
     if store.get("endpoint"):
-        variables["HF_ENDPOINT"] = environment.literal(store["endpoint"])
+        variables["HF_ENDPOINT"] = literal(store["endpoint"])
 
     user_values = environment.without_reserved(task.envs)
     secret_names = {*task.secrets, *(reference.key for reference in task.existing_secrets)}
     return variables | {
-        name: environment.literal(user_values[name])
+        name: literal(user_values[name])
         for name in _HUB_VARIABLES
         if name in user_values and name not in secret_names
     }

@@ -14,6 +14,7 @@ from kubectl_sky.spec.pipeline import seconds
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import REGISTRY, RESERVED, SecretReference
 from kubectl_sky.words import names
+from kubectl_sky.words.expansion import literal
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.secret import Secret, reveal
 from kubectl_sky.words.settings import Settings
@@ -80,14 +81,6 @@ def without_reserved(values: Mapping[str, Value | None]) -> dict[str, Value]:
     return {
         key: value for key, value in values.items() if value is not None and key not in RESERVED
     }
-
-
-def literal(value: str) -> str:
-    """Escape a value so that Kubernetes does not expand `$(NAME)` in it.
-
-    Kubernetes reads `$$` as `$` (kubernetes/third_party/forked/golang/expansion).
-    """
-    return re.sub(r"\$(?=[$(])", "$$", value)
 
 
 class SecretEnvVar(Struct, frozen=True):

@@ -25,7 +25,7 @@ from kubectl_sky.plan.plan import Plan, Toleration
 from kubectl_sky.plan.pod_options import PodOptions, account_depends_on_context, build_pod_options
 from kubectl_sky.plan.resources import default_image, default_notes, node_limits, node_requests
 from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
-from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
+from kubectl_sky.plan.task_metadata import array_annotations, build_metadata
 from kubectl_sky.spec.bashisms import find_need
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.lifecycle import Recovery
@@ -132,7 +132,7 @@ def _pod_annotations(
     probed = {name: "true" for name, is_set in awaited.items() if is_set and is_ours}
     return {
         **task.kubernetes.annotations,
-        **array_annotation(task),
+        **array_annotations(task),
         **volumes.annotations,
         **probed,
     }

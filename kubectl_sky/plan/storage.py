@@ -14,6 +14,7 @@ from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volumes import HOME, Storage, VolumeMount, containing
 from kubectl_sky.words import names
+from kubectl_sky.words.expansion import literal
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 
@@ -134,7 +135,7 @@ def _log_folder(task: Task, pod: "_PodVolumes") -> LogFolder:
     below = str(task.logs).removeprefix(path).strip("/")
     pvc = pod.by_kind("claim").get(mount.volume)
     within = PurePosixPath(mount.sub_path or "", below)
-    folder = environment.literal(str(PurePosixPath(mount.path, below)))
+    folder = literal(str(PurePosixPath(mount.path, below)))
     index = {names.LOGS: f"{pvc}:{within}"} if pvc else {}
     return LogFolder({"KUBECTL_SKY_LOGS": folder}, index)
 

@@ -74,9 +74,12 @@ def build_metadata(
     return ObjectMetadata(task_id, stem, standard | user_labels | our_labels, annotations)
 
 
-def array_annotation(task: Task) -> dict[str, str]:
-    """Return the annotation with an array's numbers, for the Job and its pods."""
-    return {names.ARRAY: task.array.numbers} if task.array else {}
+def array_annotations(task: Task) -> dict[str, str]:
+    """Return the annotations with an array's numbers and values, for the Job and its pods."""
+    if not task.array:
+        return {}
+    sweep = {names.SWEEP: task.array.sweep.text} if task.array.sweep else {}
+    return {names.ARRAY: task.array.numbers, **sweep}
 
 
 def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> dict[str, str]:
@@ -98,4 +101,4 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
         ours[names.STEP_REGEX] = task.step_regex
     if task.max_duration:
         ours[names.MAX_DURATION] = task.max_duration
-    return user_annotations | ours | backend_annotation | array_annotation(task)
+    return user_annotations | ours | backend_annotation | array_annotations(task)

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries
-from kubectl_sky.words import names
+from kubectl_sky.spec.sweep import Sweep, parse_sweep
+from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.words import bounded, names
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DEFAULT = "default"  # in termination_delay: all tasks that it does not name
@@ -134,6 +137,7 @@ class Array(Struct, frozen=True):
     numbers: str
     count: int
     at_once: int
+    sweep: Sweep | None = None  # the variables that its indexes have different values of
 
 
 def parse_array(text: str) -> Array:
@@ -161,6 +165,43 @@ def parse_array(text: str) -> Array:
     if not limit:
         raise ValueError("%0 lets nothing run; write how many may run at once, such as %10")
     return Array(_write(ranges), count, min(limit, count))
+
+
+def array_of(own: Mapping[str, Any]) -> Array | None:
+    """Return the array of the fields of `config.kubectl_sky`. Raises ValueError."""
+    if variables := own.get("sweep"):
+        sweep = parse_sweep(variables)
+        count = sweep.count
+        if count > MAX_INDEXES:
+            raise ValueError(f"{count:,} tasks are too many; an array has at most {MAX_INDEXES:,}")
+        limit = bounded.integer(own.get("sweep_limit")) or count
+        return Array(_write([(0, count - 1)]), count, min(limit, count), sweep)
+    return parse_array(str(own["array"])) if own.get("array") is not None else None
+
+
+def _array(document: Document) -> Iterator[Problem]:
+    path = ("config", "kubectl_sky")
+    own = document.get(*path)
+    sweep = document.get(*path, "sweep") or {}
+    if not isinstance(own, dict) or not isinstance(sweep, dict):
+        return  # which the schema refuses
+    try:
+        array_of(own)
+    except ValueError as error:
+        field = "sweep" if sweep else "array"
+        yield document.problem((*path, field), str(error))
+    if sweep and own.get("array") is not None:
+        message = "array and sweep exclude each other"
+        yield document.problem((*path, "array"), message, "remove one of them", key=True)
+    if own.get("sweep_limit") and not sweep:
+        message = "ignored: there is no sweep"
+        yield document.unused((*path, "sweep_limit"), message, "write 0-99%10 in array", key=True)
+    for name in RESERVED.intersection(map(str, sweep)):
+        message = f"{name} cannot be swept: every node sets its own value"
+        yield document.problem((*path, "sweep", name), message, "choose another name", key=True)
+
+
+ARRAY_RULES = (_array,)
 
 
 def _write(ranges: list[tuple[int, int]]) -> str:

@@ -17,7 +17,7 @@ from kubectl_sky.spec.document import Document, Path
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.lifecycle import MAX_INTEGER, Hook, OnHang, Recovery, recovery
-from kubectl_sky.spec.pipeline import Array, seconds
+from kubectl_sky.spec.pipeline import Array, array_of, seconds
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.variables import (
@@ -145,6 +145,7 @@ def task_of(document: Document) -> Task:
         event_callback=data.get("event_callback"),
         ordered=bool(resources.get("ordered")) or isinstance(accelerators, list),
         backend=_own(data).get("backend"),
+        array=array_of(_own(data)),
         expose=_own(data).get("expose"),
         exclude_nodes=tuple(dict.fromkeys(_own(data).get("exclude_nodes") or ())),
         gang=_own(data).get("gang"),

@@ -349,7 +349,15 @@ _RULES: Table = (
     (frozenset({"file_mounts"}), buckets.RULES),
     (frozenset({"volumes"}), volumes.RULES),
     (frozenset({"service", "pool"}), service.RULES),
-    (frozenset({"config"}), (*kubernetes.RULES, *volumes.LOG_RULES, *lifecycle.CONFIG_RULES)),
+    (
+        frozenset({"config"}),
+        (
+            *kubernetes.RULES,
+            *volumes.LOG_RULES,
+            *lifecycle.CONFIG_RULES,
+            *pipeline.ARRAY_RULES,
+        ),
+    ),
 )
 _OF_RESOURCES: Table = (
     *resource_fields.RULES,

@@ -159,6 +159,7 @@ RESERVED = frozenset(
         "KUBECTL_SKY_MET",
         "KUBECTL_SKY_SERVICE",
         "KUBECTL_SKY_START_DIRECTORY",
+        "KUBECTL_SKY_SWEEP",
         "KUBECTL_SKY_TOKEN",
         "NODE_RANK",
         "NUM_NODES",
@@ -292,11 +293,15 @@ def _both(document: Document) -> Iterator[Problem]:
 _SECRET_VARIABLE = re.compile(r".*(_KEY|TOKEN|PASSWORD|SECRET)", re.IGNORECASE)
 
 
+def is_named_as_secret(name: str) -> bool:
+    return bool(_SECRET_VARIABLE.fullmatch(name))
+
+
 def _find_named_as_secrets(document: Document) -> Iterator[Problem]:
     hidden = secret_names(document)
     for name, value in entries(document.get("envs")):
         is_text = isinstance(value, str) and bool(value)
-        if is_text and name not in hidden and _SECRET_VARIABLE.fullmatch(name):
+        if is_text and name not in hidden and is_named_as_secret(name):
             message = "looks like a secret, and everybody who may read pods can read envs"
             hint = f"move it to secrets: {{{name}: null}}; export {name}=…, then --secret {name}"
             yield document.problem(("envs", name), message, hint, "warning", key=True)

@@ -20,7 +20,7 @@ from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.document import Path as Keys
 from kubectl_sky.spec.document import entries as pairs
 from kubectl_sky.spec.files import local_files as local_files_of
-from kubectl_sky.spec.pipeline import parse_array, pipeline_of
+from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import find_valid_part, validate
@@ -135,8 +135,9 @@ def find_valid_parts(documents: Sequence[Document], as_task: bool) -> list[Docum
 
 
 def unset_flags(document: Document) -> Iterator[tuple[Keys, str]]:
+    swept = document.get("config", "kubectl_sky", "sweep") or {}
     for name, value in pairs(document.get("envs")):
-        if value is None:
+        if value is None and name not in swept:
             yield ("envs", name), f"--env {printable(name)}=…"
     for name, value in pairs(list_given_secrets(document.get("secrets"))):
         if value is None:
@@ -252,7 +253,7 @@ def of_documents(
 ) -> tuple[TaskEntry, ...]:
     """Return the tasks; as in SkyPilot, a header names its only task."""
     task_documents = [document for document in documents if not document.is_header]
-    tasks = as_array([task_of(document) for document in task_documents], overrides.array)
+    tasks = as_array([task_of(document) for document in task_documents])
     tokens = [Secret(secrets.token_urlsafe(32)) for _ in tasks]
 
     pipeline = pipeline_of(documents)
@@ -276,35 +277,29 @@ def of_documents(
     return tuple(entries)
 
 
-def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
-    """Turn the single task into an array if the flag is given. Raises UserError."""
-    if text is None:
+def as_array(tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks; an array with its backend. Raises UserError if it cannot be one."""
+    if not any(task.array for task in tasks):
         return list(tasks)
     if len(tasks) > 1:
         raise UserError(
-            f"--array {printable(text)} and {len(tasks)} tasks: an array runs one task many times",
+            f"an array and {len(tasks)} tasks: an array runs one task many times",
             "put the task into a separate file",
         )
 
     (task,) = tasks
-    flag = f"--array {printable(text)}"
-    try:
-        numbers = parse_array(text)
-    except ValueError as error:
-        raise UserError(f"{flag}: {error}") from None
-
     if task.num_nodes > 1:
         raise UserError(
-            f"{flag} and num_nodes {task.num_nodes}: each task of an array runs on one node,"
+            f"an array and num_nodes {task.num_nodes}: each task of an array runs on one node,"
             " because an index of a Job is one pod",
             "submit the task once per number instead",
         )
     if task.backend not in _COMPATIBLE_BACKENDS:
         raise UserError(
-            f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
+            f"an array and backend {task.backend}: arrays run as one Indexed Job",
             "remove the backend",
         )
-    return [runtime.exit_after_setup(replace(task, array=numbers, backend=ArrayJob.name))]
+    return [runtime.exit_after_setup(replace(task, backend=ArrayJob.name))]
 
 
 def as_service(
@@ -320,6 +315,7 @@ def as_service(
     of_tasks = {
         "as-task": overrides.as_task,
         "array": overrides.array,
+        "sweep": overrides.sweep,
         "backend": overrides.backend,
     }
     for flag, value in of_tasks.items():

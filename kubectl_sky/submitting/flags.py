@@ -15,7 +15,7 @@ from kubectl_sky.words import bounded
 from kubectl_sky.words.secret import Secret
 
 # Flags whose values are added to a field, or change a part of it; --name may change the header.
-_APART = ("name", "git_url", "git_ref", "env", "env_files", "secret", "secret_files")
+_APART = ("name", "git_url", "git_ref", "env", "env_files", "secret", "secret_files", "sweep")
 # Fields of resources that another one, set by a flag, replaces.
 _REPLACED = {
     "accelerators": ("gpus",),
@@ -60,7 +60,9 @@ def apply_flags(
     return [
         document
         if document.is_header
-        else _with_values(_with_git(_with_fields(document, overrides), overrides), values, secrets)
+        else _with_values(
+            _with_parts(_with_fields(document, overrides), overrides), values, secrets
+        )
         for document in (first, *rest)
     ]
 
@@ -92,6 +94,19 @@ def _value(flag: Flag, given: object) -> object:
     if flag.is_number and re.fullmatch("-?[0-9]{1,18}", str(given)):
         return int(str(given))
     return given
+
+
+def _with_parts(document: Document, overrides: Overrides) -> Document:
+    """Set the fields of flags, and what flags change a part of."""
+    document = _with_fields(document, overrides)
+    for item in overrides.sweep:
+        name, equals, values = item.partition("=")
+        if not equals:
+            raise UserError(
+                f"--sweep {item}: expected NAME=VALUE,VALUE", f"use --sweep {name}=1..3"
+            )
+        document = document.override(("config", "kubectl_sky", "sweep", name), values, "--sweep")
+    return _with_git(document, overrides)
 
 
 def _with_git(document: Document, overrides: Overrides) -> Document:

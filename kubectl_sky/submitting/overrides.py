@@ -233,8 +233,31 @@ class Overrides(Struct, frozen=True):
         Flag(
             "--array",
             "One task per number: 0-99; %P: P at a time.",
+            "config.kubectl_sky.array",
             metavar="N-M[%P]",
             commands=Commands.NEW_TASK,
+        ),
+    ] = None
+    sweep: Annotated[
+        Texts,
+        Flag(
+            "--sweep",
+            "One task per value of a variable: LR=0.1,0.01, SEED=1..3.",
+            "config.kubectl_sky.sweep",
+            metavar="K=V,V",
+            commands=Commands.NEW_TASK,
+            is_map=True,
+        ),
+    ] = ()
+    sweep_limit: Annotated[
+        Text,
+        Flag(
+            "--sweep-limit",
+            "How many tasks of a sweep run at a time (default: all).",
+            "config.kubectl_sky.sweep_limit",
+            metavar="N",
+            commands=Commands.NEW_TASK,
+            is_number=True,
         ),
     ] = None
     as_task: Annotated[

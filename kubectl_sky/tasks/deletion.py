@@ -66,7 +66,7 @@ def of_tasks(tasks: Iterable[TaskStatus]) -> list[Deleted]:
 
 
 def _title_of_node(task: TaskStatus) -> PodTitle:
-    return lambda pod: task.workload.title(task.workload.rank(pod))
+    return lambda pod: task.title(task.workload.rank(pod))
 
 
 def wait_until_gone(

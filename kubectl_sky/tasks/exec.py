@@ -68,7 +68,9 @@ class TaskEnvironment(Struct, frozen=True):
             ]
             lines = "\n".join(addresses) if all(addresses) else ""  # none until all have one
             index = str(node.index) if is_array else ""
-            args = ["/bin/sh", "-c", _AS_TASK_SCRIPT, "sh", lines, index, *command]
+            values = [f"{name}={value}" for name, value in node.sweep.items()]
+            swept = ["env", *values] if values else []
+            args = ["/bin/sh", "-c", _AS_TASK_SCRIPT, "sh", lines, index, *swept, *command]
         return Program(self.task.namespace, node.pod, target, args)
 
 

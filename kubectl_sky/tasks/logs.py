@@ -284,7 +284,7 @@ def _origin(
     task: TaskStatus, source: LogSource, request: LogRequest, title_of_task: str = ""
 ) -> Origin:
     """Return the source of lines; its prefix distinguishes nodes, and several tasks."""
-    title = task.workload.title(source.rank)
+    title = task.title(source.rank)
     has_node = task.num_nodes > 1 or (request.has_prefixes and not title_of_task)
     prefix = f"{title_of_task} {title if has_node else ''}".strip()
     return Origin(task.id, source.rank, title, source.pod, prefix)

@@ -59,6 +59,7 @@ ACCELERATORS = "kubectl-sky/accelerators"  # of each node: A100:8
 PRIORITY = "kubectl-sky/priority"  # SkyPilot's priority, a number
 BACKEND = "kubectl-sky/backend"  # not set for the default backend
 ARRAY = "kubectl-sky/array"  # the indexes of the tasks of an array
+SWEEP = "kubectl-sky/sweep"  # the values of the variables of an array, as JSON
 LOGS = "kubectl-sky/logs"  # PVC:PATH, the folder in which nodes also write their logs
 LOCAL_FILES = "kubectl-sky/files"  # local paths and their target paths
 

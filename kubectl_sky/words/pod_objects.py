@@ -17,10 +17,18 @@ class Resources(Fields, frozen=True, kw_only=True):
     requests: Quantities | None = None
 
 
+class EnvVar(Fields, frozen=True, kw_only=True):
+    """A variable of a container; without a value, it comes from another object."""
+
+    name: str = ""
+    value: str | None = None
+
+
 class Container(Fields, frozen=True, kw_only=True):
     """A container of a pod template."""
 
     name: str = ""
+    env: tuple[EnvVar, ...] | None = None
     image: str = ""
     resources: Resources | None = None
 

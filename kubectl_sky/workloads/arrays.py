@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.plan.plan import Extras, Node
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.expansion import literal
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.objects import NO_CONDITION, Object
 from kubectl_sky.words.pod_objects import Pod
@@ -24,6 +25,7 @@ from kubectl_sky.workloads.workload import (
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.spec.pipeline import Array
+    from kubectl_sky.spec.sweep import Sweep
     from kubectl_sky.spec.task import Task
 
 
@@ -44,9 +46,10 @@ class ArrayJob(Workload):
     independent_nodes = True
 
     def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
-        """Add the numbers, and the script that finds a pod's own. Each has the time for itself."""
+        """Add the numbers, and the scripts that find a pod's own. Each has the time for itself."""
         assert task.array
-        plan = replace(plan, extras=Indexes(scripts=("array.sh",), array=task.array))
+        scripts = ("array.sh", "sweep.sh") if task.array.sweep else ("array.sh",)
+        plan = replace(plan, extras=Indexes(scripts=scripts, array=task.array))
         if not plan.max_seconds:
             return plan
         config = plan.pod_options.pod_config
@@ -58,13 +61,15 @@ class ArrayJob(Workload):
         """Return one Job; its pods look up their number in the list by their index."""
         assert isinstance(plan.extras, Indexes)
         (node,) = plan.nodes
+        array = plan.extras.array
+        sweep = _sweep_variables(array.sweep) if array.sweep else {}
         return (
             Node(
                 index=0,
                 job=plan.name,
                 labels=node.labels,
                 rank=node.rank,
-                env={"KUBECTL_SKY_ARRAY": plan.extras.array.numbers},
+                env={"KUBECTL_SKY_ARRAY": array.numbers, **sweep},
             ),
         )
 
@@ -101,6 +106,17 @@ class ArrayJob(Workload):
         """Apply the Job's rules, which count failures per index."""
         limit = item.spec.backoff_limit_per_index or 0
         return job_status.will_retry(item, pods, limit)
+
+
+def _sweep_variables(sweep: "Sweep") -> dict[str, str]:
+    """Return the variables of sweep.sh: how many values each has, and each of them."""
+    sizes = [f"{name}={len(values)}" for name, values in sweep.variables.items()]
+    each = {
+        f"KUBECTL_SKY_SWEEP_{name}_{position}": literal(value)
+        for name, values in sweep.variables.items()
+        for position, value in enumerate(values)
+    }
+    return {"KUBECTL_SKY_SWEEP": " ".join(reversed(sizes)), **each}
 
 
 def _numbers(item: Object) -> str:

@@ -16,10 +16,12 @@ VISION = "resources: {labels: {team: vision}}\n"
 def tasks(send: Submitter, api: FakeCluster) -> None:
     """Two tasks train-a and train-b, of which the second has failed, and eval of a team."""
     for name, task_id in IDS.items():
-        send(f"name: {name}\nrun: x\n{VISION if name == 'eval' else ''}", task_id=task_id)
+        labels = VISION if name == "eval" else ""
+        exit_code = 3 if name == "train-b" else 0
+        send(f"name: {name}\nrun: x\n{labels}", task_id=task_id)
         pod = api.start(f"{name}-{task_id}")
         api.log(pod, f"line of {name}\n".encode())
-        api.finish(f"{name}-{task_id}", 3 if name == "train-b" else 0)
+        api.finish(f"{name}-{task_id}", exit_code)
 
 
 CHOICES = {

@@ -230,3 +230,17 @@ def test_list_deleted_notes_record_that_cannot_be_read(run: Run, api: FakeCluste
     code, out, err = run("list", "--deleted", "-A", "--all-users", "-o", "json")
     assert (code, json.loads(out)["tasks"]) == (0, [])
     assert "namespace default: 1 record of a deleted task cannot be read\n" in err
+
+
+def test_list_shows_the_variables_in_which_tasks_of_one_name_differ(
+    run: Run, send: Submitter
+) -> None:
+    for task_id, rate in (("exp00001", "0.1"), ("exp00002", "0.01")):
+        envs = f"envs: {{LR: {rate}, EPOCHS: 9, API_TOKEN: {task_id}}}\n"
+        send(f"name: exp\n{envs}run: x\n", task_id=task_id)
+    header, *rows = run("list")[1].splitlines()
+    assert header.split() == ["ID", "NAME", "STATUS", "NODES", "AGE", "LR", "REASON"]
+    assert [row.split()[5] for row in rows[:2]] in (["0.1", "0.01"], ["0.01", "0.1"])
+    header, *rows = run("list", "--env-columns", "EPOCHS,LR")[1].splitlines()
+    assert header.split()[5:7] == ["EPOCHS", "LR"]
+    assert run("list", "--env-columns", "")[1].splitlines()[0].split()[4:] == ["AGE", "REASON"]

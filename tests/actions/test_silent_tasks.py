@@ -77,7 +77,7 @@ def test_doctor_reads_every_log_and_the_use_of_cpus(
     run: Run, api: FakeCluster, pods: list[str]
 ) -> None:
     code, out, err = run("doctor", ID, "-o", "jsonpath={.ranks[*].cpus}")
-    assert (code, out) == (0, "2.0 0.001 2.0\n"), err
+    assert (code, out) == (0, "2.0 0.001 2.0"), err
     assert len(logs(api)) == 3
     assert "no rank has printed anything for " in run("doctor", ID)[1]
 

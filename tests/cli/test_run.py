@@ -105,7 +105,11 @@ def test_run_refused_arguments_exit_with_2(
     assert message in done.stderr
 
 
-def test_task_file_of_array_warns_that_numbers_are_left_out(sky: Command) -> None:
-    done = sky("run", "--array", "0-3", "--dry-run", "-o", "task", "x")
-    assert done.returncode == 0
-    assert "warning: --array is not in the file" in done.stderr
+def test_task_file_has_the_array_and_the_sweep_of_flags(sky: Command) -> None:
+    for words, field in (
+        ("--array 0-3%2", '    array: "0-3%2"\n'),
+        ("--sweep LR=1,2 --sweep-limit 1", '    sweep:\n      LR: "1,2"\n'),
+    ):
+        done = sky("run", *words.split(), "--dry-run", "-o", "task", "x")
+        assert done.returncode == 0
+        assert field in done.stdout

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.environment import literal
 from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.spec.files import Repository
 from kubectl_sky.spec.task import Accelerator, Resources
+from kubectl_sky.words.expansion import literal, unescape
 from kubectl_sky.words.settings import Settings
 from tests.builders import FACTS, make_notes, make_plan, make_task
 
@@ -102,6 +102,7 @@ def expand(text: str) -> str:
 @given(st.text("$()A{} "))
 def test_literal_value_is_not_expanded_by_kubernetes(value: str) -> None:
     assert expand(literal(value)) == value
+    assert unescape(literal(value)) == value
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.files import LocalFiles, Repository
 from kubectl_sky.spec.pipeline import Array
+from kubectl_sky.spec.sweep import Sweep
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.volumes import VolumeMount
 from kubectl_sky.words import assets, names
@@ -99,6 +100,10 @@ SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
     "large files": ({"files": LARGE}, f"{PROFILE} files.sh unpack.sh started.sh"),
     "repository": ({"repository": REPOSITORY}, f"{PROFILE} files.sh clone.sh"),
     "array": ({"array": Array("0-2", 3, 3), "backend": "array"}, "entry.sh array.sh"),
+    "sweep": (
+        {"array": Array("0-1", 2, 2, Sweep({"X": ("1", "2")})), "backend": "array"},
+        "entry.sh array.sh sweep.sh",
+    ),
     "home": ({"volumes": (VolumeMount("~/data", "data"),)}, f"{PROFILE} links.sh"),
     "logs": (
         {"volumes": (VolumeMount("/data", "data"),), "logs": "/data/logs"},

@@ -167,6 +167,7 @@ export interface TaskMetadata {
   note: string;
   nodes: Node[];
   logs?: string;
+  envs?: Record<string, string>;
   pipeline?: string;
   pipeline_name?: string;
   stage?: number;
@@ -200,6 +201,7 @@ export interface Node {
   kept_by?: string;
   held_until?: string;
   lost_since?: string;
+  sweep?: Record<string, string>;
   detailed_status: string;
 }
 
