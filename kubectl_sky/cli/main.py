@@ -52,6 +52,7 @@ _GROUPS = {
         "list": "List tasks, newest first",
         "status": "Show a task and its nodes",
         "logs": "Print the logs of a task's nodes",
+        "compare": "Show what differs between tasks, and the numbers that they printed last",
         "wait": "Wait until tasks have finished or run, and notify a URL",
         "ui": "Show tasks, nodes and logs on the whole terminal, live",
     },

@@ -1,5 +1,6 @@
 """Format tasks, pipelines and the evidence of deleted ones: for people, and JSON for programs."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kubectl_sky.tasks.find import Scope, Target
 
 
+_HASH = re.compile(r"(sha256 [0-9a-f]{12})[0-9a-f]+")
 _MAX_LISTED_NODES = 100  # nodes that are listed individually
 _MAX_LAST_LINES = 10  # log lines shown of a deleted pod
 _MAX_DEPTH = 5  # of the branches of a long pipeline
@@ -181,7 +183,11 @@ def details(task: TaskStatus) -> str:
         "Created": f"{task.created_at} ({since(task.created_at)} ago)",
         "Updated": f"{task.updated_at} ({since(task.updated_at)} ago)",
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
-    } | ({"Next": task.next_step} if task.next_step else {})
+    }
+    if task.next_step:
+        facts["Next"] = task.next_step
+    if task.files:
+        facts["Files"] = "; ".join(_describe_files(task))
     head = "\n".join(output.fields(facts))
 
     visible = task.nodes
@@ -215,6 +221,13 @@ def details(task: TaskStatus) -> str:
     omitted = len(task.nodes) - len(visible)
     more = f"\n… and {omitted} more; `-o json` has all" if omitted and visible else ""
     return f"{head}\n\n{table}{more}{notes and chr(10)}{notes}"
+
+
+def _describe_files(task: TaskStatus) -> Iterator[str]:
+    for path, about in task.files.items():
+        commit = f", commit {task.revisions[path]}" if path in task.revisions else ""
+        short = _HASH.sub(r"\1…", about)
+        yield f"{path}: {short}{commit}"
 
 
 def _suffix(task: TaskStatus | PipelineStatus) -> str:

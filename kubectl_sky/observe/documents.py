@@ -61,6 +61,12 @@ class TaskMetadata(Part, frozen=True, kw_only=True):
         Mapping[str, str],
         Note("variables of the task file, with secrets masked; of a sweep, all values of each"),
     ] = {}
+    files: Annotated[
+        Mapping[str, str], Note("local files by target path: how many, bytes, and their hash")
+    ] = {}
+    revisions: Annotated[
+        Mapping[str, str], Note("the git commit of these, and how many files have changed since")
+    ] = {}
     pipeline: Annotated[str, Note("id of the pipeline or group that it belongs to")] = ""
     pipeline_name: str | None = None
     stage: Annotated[int | None, Note("from 1")] = None

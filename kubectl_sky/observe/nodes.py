@@ -84,6 +84,7 @@ class NodeStatus(Part, frozen=True):
     kept_by: Annotated[str, Note("containers that keep its pod although `main` has ended")] = ""
     held_until: Annotated[str, Note("when its failed container, which is held, ends")] = ""
     lost_since: Annotated[str, Note("since when its cluster node has not responded")] = ""
+    image_digest: Annotated[str, Note("the image that its container runtime has pulled")] = ""
     sweep: Annotated[Mapping[str, str], Note("its values of the variables of a sweep")] = {}
 
     @property
@@ -377,8 +378,11 @@ def _final(verdict: PhaseDetails, pod: Pod | None) -> State | None:
 
 def of_pod(base: NodeStatus, pod: Pod) -> NodeStatus:
     status = pod.status
-    with_pod = replace(base, pod=pod.metadata.name, host=pod.spec.node_name)
-    state = container(pod).state
+    main = container(pod)
+    with_pod = replace(
+        base, pod=pod.metadata.name, host=pod.spec.node_name, image_digest=main.image_id
+    )
+    state = main.state
     if state.terminated:
         ended = _ended(with_pod, pod, state.terminated)
         # After it was held, the failure is known before its Job reports it.

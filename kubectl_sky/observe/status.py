@@ -82,6 +82,8 @@ class TaskStatus(Part, frozen=True, dict=True):
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
     deletion: Deletion = NOT_DELETED  # since when it is being deleted, and what that waits for
     notices: Mapping[str, Notice] = {}  # the same, for those who may not read logs
+    files: Mapping[str, str] = {}  # its local files, by target path: how many, and their hash
+    revisions: Mapping[str, str] = {}  # the git commits of these
     sweep: Sweep | None = None  # the values of its indexes, if it is an array with a sweep
 
     def __repr__(self) -> str:
@@ -307,6 +309,8 @@ class TaskStatus(Part, frozen=True, dict=True):
             nodes=[node.document for node in self.nodes],
             logs=self.logs,
             envs=self.variables,
+            files=self.files,
+            revisions=self.revisions,
             pipeline=pipeline,
             pipeline_name=pipeline_name,
             stage=stage,
@@ -481,8 +485,16 @@ def of(task: TaskObjects) -> TaskStatus:
         causes=causes,
         deletion=deletion,
         notices=causes,
+        files=_by_path(annotations.get(names.LOCAL_FILES, "")),
+        revisions=_by_path(annotations.get(names.REVISION, "")),
         sweep=sweep,
     )
+
+
+def _by_path(text: str) -> dict[str, str]:
+    """Return the lines of an annotation about local files."""
+    parts = (line.partition(": ") for line in text.splitlines())
+    return {path: about for path, _, about in parts if about}
 
 
 def _sweep(item: Object) -> Sweep | None:

@@ -90,7 +90,7 @@ def archive_number(index: int) -> str:
 
 
 def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
-    """Return an annotation with one line per file that changes with its content.
+    """Return annotations with a line per file: one changes with its content, one has its commit.
 
     Files with credentials are listed without a hash.
     """
@@ -99,7 +99,12 @@ def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
         + ("hidden" if may_hold_credentials(entry) else _summary(facts.archives[entry.path]))
         for entry in files
     ]
-    return {names.LOCAL_FILES: "\n".join(lines)} if lines else {}
+    revisions = {
+        entry.path: revision for entry in files if (revision := facts.archives[entry.path].revision)
+    }
+    listed = {names.LOCAL_FILES: "\n".join(lines)} if lines else {}
+    text = "\n".join(f"{path}: {revision}" for path, revision in revisions.items())
+    return listed | ({names.REVISION: text} if text else {})
 
 
 def _summary(archive: Archive) -> str:

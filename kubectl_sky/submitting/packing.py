@@ -15,7 +15,7 @@ from kubectl_sky.spec.document import Document, join_path
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, is_credential
 from kubectl_sky.spec.files import local_files as local_files_of
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.sync import archive
+from kubectl_sky.sync import archive, git
 from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Entry, Source
@@ -95,7 +95,8 @@ class Packer:
                 raise Unsendable.for_source("no such file or folder", hint)
             if files.path == WORKDIR and not local_source.path.is_dir():
                 raise Unsendable.for_source("is a file", "use its folder")
-            return self._archive(files, local_source, self._progress)
+            packed_archive = self._archive(files, local_source, self._progress)
+            return replace(packed_archive, revision=git.read_revision(local_source.path))
         except (OSError, RuntimeError, ValueError) as error:  # no home directory; a NUL character
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise Unsendable.for_source(f"cannot be read: {reason}") from error

@@ -108,7 +108,7 @@ def as_first_sent(
 ) -> tuple[Manifests, list[Json]]:
     """Return the manifests with what only the first submit decides, and the existing objects.
 
-    That is the token, the task file and the suspended state.
+    That is the token, the task file, the commit of local files and the suspended state.
     """
     items = _existing(session, decision, manifests)
     existing = {_name(item): item for item in items}
@@ -116,13 +116,17 @@ def as_first_sent(
     manifests = replace(
         manifests,
         auxiliary=tuple(
-            replace(manifest, object=_with_kept(manifest.object, existing.get(manifest.name, {})))
+            replace(manifest, object=_with_kept(manifest.object, existing[manifest.name]))
+            if manifest.name in existing
+            else manifest
             for manifest in manifests.auxiliary
         ),
         workload=tuple(
             replace(
                 manifest,
-                object=registry.with_suspend_field(manifest.object, existing[manifest.name]),
+                object=registry.with_suspend_field(
+                    _with_kept(manifest.object, existing[manifest.name]), existing[manifest.name]
+                ),
             )
             if manifest.name in existing
             else manifest
@@ -349,7 +353,18 @@ _KEPT = {kinds.SECRET.kind: names.TOKEN, kinds.CONFIG_MAP.kind: names.TASK_FILE}
 
 
 def _with_kept(item: Json, live: Json) -> Json:
-    """Copy the token or the task file of the live object, if both objects have one."""
+    """Copy the token or the task file of the live object, if both objects have one.
+
+    And the commit of the local files: their content is compared, wherever it is from.
+    """
+    metadata = item["metadata"]
+    annotations = dict(metadata.get("annotations") or {})
+    if names.REVISION in annotations:
+        live_annotations = live["metadata"].get("annotations") or {}
+        annotations[names.REVISION] = live_annotations.get(names.REVISION)
+        annotations = {key: text for key, text in annotations.items() if text is not None}
+        item = item | {"metadata": metadata | {"annotations": annotations}}
+
     data = item.get("data") or {}
     key = _KEPT.get(item["kind"])
     kept = (live.get("data") or {}).get(key)

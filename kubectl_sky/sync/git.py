@@ -7,6 +7,9 @@ index of a repository is read as data instead; gitformat-index(5) describes it.
 import hashlib
 import io
 import os
+import re
+import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +24,12 @@ _OBJECT = 100  # bytes
 _MAX_PATH = 4096  # bytes; version 4 could make 300,000 names of 300 kB
 _MAX_LINK = 8192  # bytes of a .git that is a file
 _STAT = 40  # bytes of an entry before its hash
+_MTIME = 8  # where the time is in an entry
+_FIELDS = struct.Struct(">II8xI8xI")  # time, mode and size from there on
+_CHUNK = 1 << 20
+_SHORT = 12  # characters of a commit
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REFERENCE = "ref: "
 _HASHES = {32: "sha256", 20: "sha1"}  # by size in bytes
 _LINK = b"gitdir: "
 _EXTENDED = 0x40  # two more bytes of flags follow, such as skip-worktree
@@ -52,15 +61,93 @@ def read_index(repository: Path, root: Path) -> Index:
     return Index(note=f"{repository}: git's index {problem}: {effect}")
 
 
+def read_revision(folder: Path) -> str:
+    """Return the commit of a folder's repository, and how many tracked files below it have changed.
+
+    `1a2b3c4d5e6f`, `1a2b3c4d5e6f, 2 changed files`; empty if the commit is not known. What is
+    staged counts as unchanged: only the index is compared.
+    """
+    folder = folder.absolute()
+    parents = (folder, *folder.parents)
+    repository = next((parent for parent in parents if (parent / ".git").exists()), None)
+    if repository is None:
+        return ""
+    try:
+        commit = _read_commit(_find_folder(repository / ".git"))
+        changed = _count_changed(repository, folder, _read(repository / ".git"))
+    except (_Unknown, OSError, IndexError, ValueError):
+        return ""
+    if not commit or not changed:
+        return commit[:_SHORT]
+    return f"{commit[:_SHORT]}, {changed} changed file{'' if changed == 1 else 's'}"
+
+
+def _read_commit(git: Path) -> str:
+    """Return the commit of HEAD; empty if there is none yet."""
+    head = bounded.read(git / "HEAD", _MAX_LINK).decode(errors="replace").strip()
+    if not head.startswith(_REFERENCE):
+        return head if _COMMIT.fullmatch(head) else ""
+
+    name = head.removeprefix(_REFERENCE)
+    common = git
+    if (link := git / "commondir").is_file():  # of a worktree
+        common = git / os.fsdecode(bounded.read(link, _MAX_LINK)).strip()
+    if ".." not in name and (file := common / name).is_file():
+        commit = bounded.read(file, _MAX_LINK).decode(errors="replace").strip()
+        return commit if _COMMIT.fullmatch(commit) else ""
+    if not (packed := common / "packed-refs").is_file():
+        return ""
+    lines = bounded.read(packed, _MAX_INDEX).decode(errors="replace").splitlines()
+    pairs = (line.partition(" ") for line in lines)
+    found = next((commit for commit, _, reference in pairs if reference == name), "")
+    return found if _COMMIT.fullmatch(found) else ""
+
+
+def _count_changed(repository: Path, folder: Path, index: bytes) -> int:
+    """Return how many tracked files below a folder are not those of the index."""
+    prefix = os.fsencode(folder.relative_to(repository))
+    below = b"" if prefix == b"." else prefix + b"/"
+    root = os.fsencode(repository)
+    return sum(
+        _has_changed(os.path.join(root, entry.name), entry)
+        for entry in _entries(index)
+        if entry.name.startswith(below) and stat.S_ISREG(entry.mode) and not entry.is_sparse
+    )
+
+
+def _has_changed(path: bytes, entry: "_Entry") -> bool:
+    """Compare a file with its entry: by its times, or else by its content."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return True
+    if not stat.S_ISREG(status.st_mode) or status.st_size & 0xFFFFFFFF != entry.size:
+        return True
+    if status.st_mtime_ns == entry.mtime_ns:
+        return False
+    kind = _HASHES[len(entry.hash)]
+    digest = hashlib.new(kind, b"blob %d\0" % status.st_size, usedforsecurity=False)
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.digest() != entry.hash
+
+
+def _find_folder(git: Path) -> Path:
+    """Return the folder of a repository, which .git may name. Raises _Unknown."""
+    if git.is_dir():
+        return git
+    link = bounded.read(git, _MAX_LINK)  # of a worktree or a submodule
+    folder = git.parent / os.fsdecode(link.removeprefix(_LINK).rstrip(b"\r\n"))
+    if not (link.startswith(_LINK) and folder.is_dir()):
+        raise _Unknown("is not found: .git does not name a folder")
+    return folder
+
+
 def _read(git: Path) -> bytes:
     """Return the index of a repository; empty if there is none yet. Raises _Unknown."""
     try:
-        if not git.is_dir():  # of a worktree or a submodule
-            link = bounded.read(git, _MAX_LINK)
-            git = git.parent / os.fsdecode(link.removeprefix(_LINK).rstrip(b"\r\n"))
-            if not (link.startswith(_LINK) and git.is_dir()):
-                raise _Unknown("is not found: .git does not name a folder")
-        return bounded.read(git / "index", _MAX_INDEX)
+        return bounded.read(_find_folder(git) / "index", _MAX_INDEX)
     except FileNotFoundError:
         return b""
     except OSError as error:
@@ -73,7 +160,7 @@ def _tracked(data: bytes, prefix: bytes) -> frozenset[bytes]:
     """Return the paths in an index that begin with a prefix, without it, and their folders."""
     paths = set[bytes]()
     size = 0
-    for name in _names(data):
+    for name in (entry.name for entry in _entries(data)):
         path = name.removeprefix(prefix) if name.startswith(prefix) else b""
         while path and path not in paths:
             paths.add(path)
@@ -84,8 +171,19 @@ def _tracked(data: bytes, prefix: bytes) -> frozenset[bytes]:
     return frozenset(paths)
 
 
-def _names(data: bytes) -> Iterator[bytes]:
-    """Yield the names in an index. Raises _Unknown, IndexError or ValueError."""
+class _Entry(Struct, frozen=True):
+    """A file in an index, as it was when git looked last."""
+
+    name: bytes
+    mode: int
+    mtime_ns: int
+    size: int  # modulo 2^32
+    hash: bytes
+    is_sparse: bool
+
+
+def _entries(data: bytes) -> Iterator[_Entry]:
+    """Yield the entries of an index. Raises _Unknown, IndexError or ValueError."""
     if not data:
         return
     hash_size = _find_hash_size(data)
@@ -97,7 +195,8 @@ def _names(data: bytes) -> Iterator[bytes]:
     name = b""
     for _ in range(int.from_bytes(data[8:12])):
         flags = at + _STAT + hash_size
-        start = flags + (4 if version > 2 and data[flags] & _EXTENDED else 2)
+        is_extended = version > 2 and bool(data[flags] & _EXTENDED)
+        start = flags + (4 if is_extended else 2)
         kept = 0
         if version == 4:
             cut, start = _varint(data, start, len(name))
@@ -106,7 +205,15 @@ def _names(data: bytes) -> Iterator[bytes]:
         name = name[:kept] + data[start:end]
         if not 0 < len(name) <= _MAX_PATH:
             raise ValueError
-        yield name
+        seconds, nanoseconds, mode, size = _FIELDS.unpack_from(data, at + _MTIME)
+        yield _Entry(
+            name,
+            mode,
+            seconds * 1_000_000_000 + nanoseconds,
+            size,
+            data[at + _STAT : flags],
+            is_extended and bool(data[flags + 2] & _EXTENDED),
+        )
         at = end + 1 if version == 4 else end + 8 - (end - at) % 8
     _check_extensions(data, at, len(data) - hash_size)
 

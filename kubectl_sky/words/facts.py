@@ -82,6 +82,7 @@ class Archive(Struct, frozen=True):
 
     `folder` is False for a single file. `digest` is the SHA-256 of the tar. `files` is the number
     of files, and `size` their bytes. `data` is the tar with gzip, or empty if too large to keep.
+    `revision` is the commit of the repository that they are from, and how many have changed since.
     """
 
     folder: bool
@@ -89,6 +90,7 @@ class Archive(Struct, frozen=True):
     files: int
     size: int
     data: bytes = b""
+    revision: str = ""
 
     def __repr__(self) -> str:
         """Leave out the data."""

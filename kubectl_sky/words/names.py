@@ -62,6 +62,7 @@ ARRAY = "kubectl-sky/array"  # the indexes of the tasks of an array
 SWEEP = "kubectl-sky/sweep"  # the values of the variables of an array, as JSON
 LOGS = "kubectl-sky/logs"  # PVC:PATH, the folder in which nodes also write their logs
 LOCAL_FILES = "kubectl-sky/files"  # local paths and their target paths
+REVISION = "kubectl-sky/revision"  # the git commits of local files, by target path
 
 RAY_SERVE_GRAPH = "kubectl-sky/ray-serve-graph"  # of a RayService: the RayServeGraph it is made of
 RAY_DIGEST = "kubectl-sky/ray-digest"  # of a RayService: the digest of what was applied

@@ -244,6 +244,7 @@ class ContainerStatus(Fields, frozen=True, kw_only=True):
     """A container, as the kubelet reports it."""
 
     image: str = ""
+    image_id: str = field(default="", name="imageID")
     last_state: ContainerState = ContainerState()
     name: str
     ready: bool = True

@@ -51,3 +51,16 @@ def test_clean_unused_files_are_orphans_until_a_task_uses_them(run: Run, api: Fa
     assert run(*SUBMIT, ID)[0] == 0
     assert run("clean", "--yes", "--older-than", "0s")[2] == "0 orphans found\n"
     assert config_maps(api) == [name]
+
+
+def test_submit_existing_id_from_another_commit_is_unchanged(
+    run: Run, api: FakeCluster, tmp_path: Path
+) -> None:
+    branch = Path(".git/refs/heads/main")
+    branch.parent.mkdir(parents=True)
+    Path(".git/HEAD").write_text("ref: refs/heads/main\n")
+    for commit in ("a" * 40, "b" * 40):
+        branch.write_text(f"{commit}\n")
+        assert run(*SUBMIT, ID)[0] == 0
+    status = run("status", ID, "-o", "jsonpath={.metadata.revisions}")[1]
+    assert status == '{"~/sky_workdir":"aaaaaaaaaaaa"}'

@@ -121,6 +121,7 @@ STEPS = (
     Step("logs allall01", says="done on 0"),
     Step("logs -f allall01", says="done on 0"),
     Step("wait allall01"),
+    Step("compare allall01 longlong", says="long"),
     Step("run -d -- true"),
     Step("rerun"),
     Step("doctor"),

@@ -324,3 +324,59 @@ def test_user_ignore_file_git_that_hangs_is_an_error(
     (tmp_path / ".gitconfig").write_text("[include]\npath = pipe\n")
     with pytest.raises(UserError, match=r"`git config .*` did not respond within 1 s"):
         git.user_ignore_file()
+
+
+def commit_all(repository: Path) -> str:
+    run_git(repository, "add", "-A")
+    run_git(repository, "commit", "-qm", "all")
+    return run_git(repository, "rev-parse", "HEAD").decode()[:12]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with two files, one of them in a folder."""
+    run_git(tmp_path, "init", "-q")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("one")
+    (tmp_path / "README").write_text("text")
+    return tmp_path
+
+
+def test_revision_is_the_commit_and_how_many_files_have_changed(project: Path) -> None:
+    assert git.read_revision(project) == "", "there is no commit yet"
+    commit = commit_all(project)
+    assert git.read_revision(project / "code") == commit
+    (project / "code" / "train.py").write_text("two")
+    (project / "README").unlink()
+    assert git.read_revision(project / "code") == f"{commit}, 1 changed file"
+    assert git.read_revision(project) == f"{commit}, 2 changed files"
+
+
+def test_revision_of_a_touched_file_is_unchanged(project: Path) -> None:
+    commit = commit_all(project)
+    os.utime(project / "README", (1, 1))
+    assert git.read_revision(project) == commit
+
+
+def test_revision_of_worktrees_packed_references_and_detached_heads_is_known(
+    project: Path,
+) -> None:
+    commit = commit_all(project)
+    run_git(project, "pack-refs", "--all")
+    assert git.read_revision(project) == commit
+    run_git(project, "worktree", "add", "-q", "-b", "other", str(project / "tree"))
+    assert git.read_revision(project / "tree") == commit
+    run_git(project, "checkout", "-q", "--detach")
+    assert git.read_revision(project) == commit
+
+
+@pytest.mark.parametrize("head", ["", "ref: ", "ref: refs/../../x", "x" * 40, "\xff"])
+def test_revision_of_a_damaged_repository_is_unknown(project: Path, head: str) -> None:
+    commit_all(project)
+    (project / ".git" / "HEAD").write_text(head)
+    assert git.read_revision(project) == ""
+
+
+def test_revision_outside_a_repository_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    assert git.read_revision(tmp_path) == ""

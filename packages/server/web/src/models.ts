@@ -168,6 +168,8 @@ export interface TaskMetadata {
   nodes: Node[];
   logs?: string;
   envs?: Record<string, string>;
+  files?: Record<string, string>;
+  revisions?: Record<string, string>;
   pipeline?: string;
   pipeline_name?: string;
   stage?: number;
@@ -201,6 +203,7 @@ export interface Node {
   kept_by?: string;
   held_until?: string;
   lost_since?: string;
+  image_digest?: string;
   sweep?: Record<string, string>;
   detailed_status: string;
 }
