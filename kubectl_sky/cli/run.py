@@ -3,11 +3,12 @@
 import io
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from kubectl_sky.cli import commands, options, submits
+from kubectl_sky.cli import commands, options, output, submits
 from kubectl_sky.cli.submit import Results, print_task_file, request
 from kubectl_sky.errors import UserError
 from kubectl_sky.submitting.overrides import Overrides
@@ -54,6 +55,7 @@ def command(
     if click.get_current_context().meta[commands.BEFORE_DASHES]:
         hint = "write the command after --; --name names the task"
         raise UserError(f'"{words[0]}" stands before --', hint)
+    _check_local_files(words, overrides)
     stdin = io.BytesIO(_task_file(words))
     strict = bool(flags["strict"])
     source = Source(_NO_FILE, overrides, os.environ, stdin, strict, in_memory=True)
@@ -64,6 +66,43 @@ def command(
         return 0
     submit.submit(request(source, cluster, form, flags), ui, submits.connect_again(dry_run))
     return 0
+
+
+_INTERPRETERS = {".py": "python", ".sh": "sh"}
+_SHELL = frozenset(";|&<>$`\n*(")  # of a line that may make its own files
+
+
+def _check_local_files(words: Sequence[str], overrides: Overrides) -> None:
+    """Refuse a command that cannot find its files in the pods, before anything is created.
+
+    An image of the user's may have them: then it is a note.
+    """
+    if len(words) == 1:
+        words = [] if _SHELL & set(words[0]) else words[0].split()
+    files = [word for word in words if not word.startswith(("/", "~")) and Path(word).is_file()]
+    if not files or files[0].startswith("-"):
+        return
+
+    file = files[0]
+    is_program = file == words[0]
+    if is_program and file.endswith((".yaml", ".yml")):
+        raise UserError(f'"{file}" is a task file', f"use `kubectl sky submit {shlex.quote(file)}`")
+    interpreter = _INTERPRETERS.get(Path(file).suffix) if is_program else None
+    command = [interpreter, *words] if interpreter else [*words]
+    given: list[str] = click.get_current_context().meta[commands.WORDS]
+    flags = given[: given.index("--")]
+
+    if overrides.workdir or overrides.git_url:
+        if interpreter:
+            line = shlex.join([*flags, "--", *command])
+            raise UserError(f'"{file}" is not a program', f"use `kubectl sky run {line}`")
+        return
+    what = f'"{file}" is a file on this machine, which the nodes do not have'
+    line = shlex.join([*flags, "--workdir", ".", "--", *command])
+    hint = f"use `kubectl sky run {line}`"
+    if not overrides.image:
+        raise UserError(what, hint)
+    output.note(f"{what}, unless the image has it: {hint}")
 
 
 def _task_file(words: tuple[str, ...]) -> bytes:

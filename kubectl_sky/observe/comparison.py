@@ -101,7 +101,7 @@ def flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the fields of a task file with their paths; lists are JSON, secrets are masked."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from flatten(item, f"{path}.{key}" if path else str(key))
+            yield from flatten(item, f"{path}.{key}".removeprefix("."))
     elif is_named_as_secret(path.rpartition(".")[2]):
         yield path, REDACTED
     elif isinstance(value, str):

@@ -173,9 +173,9 @@ def list_first(dangers: Sequence[Danger]) -> Iterator[Danger | str]:
 
 
 def in_local_files(
-    document: Document, folder: str, resolve: Callable[[str], str]
+    document: Document, folders: Collection[str], resolve: Callable[[str], str]
 ) -> Iterator[Danger]:
-    """Yield the local paths outside the task's folder, and well-known credentials.
+    """Yield the local paths outside the task's folders, and well-known credentials.
 
     `resolve` returns the target of a path after following all links.
     """
@@ -184,7 +184,7 @@ def in_local_files(
     filled = Filled(document)
     for local in local_files(filled.document.data):
         target = resolve(local.source)
-        field = _judge_path(local.source, target, folder)
+        field = _judge_path(local.source, target, folders)
         if field:
             yield _danger(document, field, local.field, printable(target, 200))
 
@@ -197,8 +197,10 @@ def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:
     return _danger(document, CREDENTIALS, path, shown)
 
 
-def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger | None:
-    field = _judge_path(source, target, folder)
+def in_variable_file(
+    flag: str, source: str, target: str, folders: Collection[str]
+) -> Danger | None:
+    field = _judge_path(source, target, folders)
     if not field:
         return None
     message = VARIABLE_FILES.text(printable(target, 200))
@@ -206,10 +208,11 @@ def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger
     return Danger(problem, VARIABLE_FILES.danger_class)
 
 
-def _judge_path(source: str, target: str, folder: str) -> Row | None:
+def _judge_path(source: str, target: str, folders: Collection[str]) -> Row | None:
     if files.has_credentials(source) or files.has_credentials(target):
         return CREDENTIALS
-    return None if PurePosixPath(target).is_relative_to(folder) else OUTSIDE
+    is_inside = any(PurePosixPath(target).is_relative_to(folder) for folder in folders)
+    return None if is_inside else OUTSIDE
 
 
 def judge(dangers: Iterable[Danger], settings: Settings, file: str) -> Iterator[Danger]:

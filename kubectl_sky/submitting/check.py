@@ -206,10 +206,9 @@ def review(
     """
     all_dangers = [danger for document in documents for danger in dangers.in_fields(document)]
     if path is not None:
-        file = Path(path)  # of stdin and pipes, it is the current folder
-        folder = _resolve(str(file.parent) if file.is_file() else ".")
+        folders = _list_own_folders(Path(path))
         for document in documents:
-            all_dangers += dangers.in_local_files(document, folder, _resolve)
+            all_dangers += dangers.in_local_files(document, folders, _resolve)
 
         flags = overrides or Overrides()
         sources = [("--env-file", source) for source in flags.env_files]
@@ -217,11 +216,24 @@ def review(
         for flag, source in sources:
             target = _resolve(source)
             if os.path.isfile(target) and (  # noqa: PTH113 -- a pipe is not a user's file
-                danger := dangers.in_variable_file(flag, source, target, folder)
+                danger := dangers.in_variable_file(flag, source, target, folders)
             ):
                 all_dangers.append(danger)
 
     return apply_settings(all_dangers, settings, environ)
+
+
+def _list_own_folders(file: Path) -> list[str]:
+    """Return the folder of a task file, and the current one: `configs/train.yaml` may send it.
+
+    Not the home folder, nor one above it: the file may be somebody else's.
+    """
+    current = _resolve(".")
+    if not file.is_file():  # stdin or a pipe
+        return [current]
+    home = Path(_resolve("~"))
+    own = [_resolve(str(file.parent))]
+    return own if home.is_relative_to(current) else [*own, current]
 
 
 def apply_settings(

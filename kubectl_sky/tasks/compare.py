@@ -58,15 +58,23 @@ def compare(session: Session, scope: Scope, choice: Choice) -> Comparison:
     def read(subject: _Subject) -> ComparedTask:
         task = subject.task
         node = subject.node
-        first = task.first_failure or (task.nodes[0] if task.nodes else None)
-        shown = node or first
         title = title_of[task.id]
+        index: int | None = None
+        state = task.state
+        shown = task.first_failure or (task.nodes[0] if task.nodes else None)
+        if node:
+            title = f"{title} {node.name}"
+            index = node.index
+            state = node.state
+            shown = node
+        exit_code = shown.exit_code if shown else None
+
         return ComparedTask(
-            title=f"{title} {node.name}" if node else title,
+            title=title,
             task_id=task.id,
-            index=node.index if node else None,
-            status=str(node.state if node else task.state),
-            exit_code=shown.exit_code if shown else None,
+            index=index,
+            status=str(state),
+            exit_code=exit_code,
             seconds=comparison.seconds(subject.nodes, now),
             fields=comparison.describe(task, node, files[task.id], labels),
             metrics=_read_metrics(session, task, shown),

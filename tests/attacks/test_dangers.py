@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kubectl_sky.spec import dangers, files
 from kubectl_sky.spec.danger_fields import METADATA, POD_FIELDS, ROWS, DangerClass
 from kubectl_sky.submitting.validate import check
-from tests.e2e.command import Command
+from tests.e2e.command import PROGRAM, Command, InProcess
 from tests.spec.documents import make_document, read
 from tests.spec.test_corpus import CORPUS
 
@@ -354,6 +354,18 @@ def test_local_paths_outside_task_folder_are_warned(offline: Command, tmp_path: 
         f"project/task.yaml:6:3: warning: file_mounts./c: sends {outside}/a, outside the task's"
         " folder [local_files]",
     ]
+
+
+def test_current_folder_is_the_project_of_a_file_in_a_folder_of_it(
+    offline: Command, tmp_path: Path
+) -> None:
+    configs = tmp_path / "project" / "configs"
+    configs.mkdir(parents=True)
+    (configs / "train.yaml").write_text("run: x\nworkdir: .\nfile_mounts: {/a: ..}\n")
+    in_project = InProcess(PROGRAM, offline.environment, tmp_path / "project")
+    done = in_project("validate", "configs/train.yaml")
+    assert "workdir" not in done.stderr
+    assert f"file_mounts./a: sends {tmp_path}, outside the task's folder" in done.stderr
 
 
 def test_file_mount_with_nul_character_is_error(offline: Command) -> None:

@@ -113,3 +113,50 @@ def test_task_file_has_the_array_and_the_sweep_of_flags(sky: Command) -> None:
         done = sky("run", *words.split(), "--dry-run", "-o", "task", "x")
         assert done.returncode == 0
         assert field in done.stdout
+
+
+@pytest.fixture
+def _files(tmp_path: Path) -> None:
+    for name in ("x.py", "x.sh", "tool", "ok.yaml"):
+        (tmp_path / name).write_text("x")
+
+
+@pytest.mark.usefixtures("_files")
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (
+            "--gpus 1 -- python3 x.py --lr 1",
+            "use `kubectl sky run --gpus 1 --workdir . -- python3 x.py --lr 1`",
+        ),
+        ("x.py", "use `kubectl sky run --workdir . -- python x.py`"),
+        ("./x.sh a", "use `kubectl sky run --workdir . -- sh ./x.sh a`"),
+        ("./tool", "use `kubectl sky run --workdir . -- ./tool`"),
+        ("'python3 x.py'", "use `kubectl sky run --workdir . -- python3 x.py`"),
+        ("ok.yaml", "use `kubectl sky submit ok.yaml`"),
+        ("--workdir . x.py", "use `kubectl sky run --workdir . -- python x.py`"),
+    ],
+)
+def test_run_of_a_local_file_names_the_command_that_works(
+    sky: Command, words: str, hint: str
+) -> None:
+    done = sky("run", *shlex.split(words))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"hint: {hint}\n" in done.stderr
+
+
+@pytest.mark.usefixtures("_files")
+@pytest.mark.parametrize(
+    "words",
+    ["--workdir . -- python x.py", "'echo > x.py; python x.py'", "-- python /x.py", "-- ls nope"],
+)
+def test_run_of_files_that_the_nodes_have_is_no_error(sky: Command, words: str) -> None:
+    done = sky("run", "--dry-run", "-o", "task", *shlex.split(words))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.usefixtures("_files")
+def test_run_of_a_file_that_the_image_may_have_is_noted(sky: Command) -> None:
+    done = sky("run", "--dry-run", "-o", "task", "--image", "mine", "--", "python", "x.py")
+    assert done.returncode == 0
+    assert '"x.py" is a file on this machine' in done.stderr
