@@ -186,6 +186,10 @@ def details(task: TaskStatus) -> str:
     }
     if task.next_step:
         facts["Next"] = task.next_step
+    if mounts := task.requested.mounts:
+        facts["Volumes"] = ", ".join(f"{mount.path} ({mount.pvc})" for mount in mounts)
+    if task.state.ended and task.results_step:
+        facts["Results"] = task.results_step
     if task.files:
         facts["Files"] = "; ".join(_describe_files(task))
     head = "\n".join(output.fields(facts))

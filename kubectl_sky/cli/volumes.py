@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import click
@@ -9,12 +10,21 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UnknownName, UserError
-from kubectl_sky.observe.volumes import KeptLogList, VolumeCreated, VolumeList, VolumeStatus
+from kubectl_sky.observe.volumes import (
+    KeptLogList,
+    VolumeCreated,
+    VolumeFileList,
+    VolumeList,
+    VolumeStatus,
+    VolumeUsageList,
+)
+from kubectl_sky.plan.resources import readable
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.tasks.choice import Choice, Labels
+    from kubectl_sky.tasks.volume_pods import VolumePod
 
 
 @commands.group("volumes")
@@ -210,7 +220,6 @@ def logs(
 
     They are read in a running pod of yours that mounts VOLUME; --yes starts one without asking.
     """
-    from kubectl_sky.actions import volumes
     from kubectl_sky.cli.kept_logs import Reader
     from kubectl_sky.cli.terminal import Terminal
     from kubectl_sky.cluster.streams import LogOptions
@@ -218,11 +227,8 @@ def logs(
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users=False)
-    assert scope.user
-    claim = volumes.claims(session, scope.user).get(volume)
-    if claim is None:
-        raise UnknownName(f'volume or PVC "{volume}" not found', "run `kubectl sky volumes list`")
-    with Reader(session, cluster, scope, yes).pod(claim.name) as pod:
+    reader = Reader(session, cluster, scope, yes)
+    with reader.pod(reader.find_claim(volume)) as pod:
         kept = [
             log for log in pod.list_logs() if task in (None, log.task, *log.task.rsplit("-", 1))
         ]
@@ -242,6 +248,72 @@ def logs(
             [log.task, str(log.rank), str(log.bytes), tasks.since(log.updated_at)] for log in kept
         ]
         output.out(output.table(["TASK", "NODE", "BYTES", "AGE"], rows))
+
+
+@command.command("ls", examples=["volumes ls data-vol", "volumes ls data-vol /run7 -o json"])
+@click.argument("volume")
+@click.argument("path", default="/")
+@options.yes
+@options.cluster
+@options.output("json", "yaml", "name")
+@options.no_headers
+def ls(volume: str, path: str, yes: bool, cluster: options.ClusterFlags, form: str | None) -> None:
+    """List the files of VOLUME in PATH (default: all of it).
+
+    They are read in a running pod of yours that mounts VOLUME; --yes starts one without asking.
+    """
+    with _open(volume, yes, cluster) as pod:
+        files = pod.list_files(path)
+    document = VolumeFileList(files=files)
+    if output.print_document(form, document, (file.name for file in files)):
+        return
+    if not files:
+        output.note("No files found.")
+        return
+    rows = [
+        [file.name, file.kind, _readable(file.bytes), tasks.since(file.updated_at)]
+        for file in files
+    ]
+    output.out(output.table(["NAME", "KIND", "SIZE", "AGE"], rows))
+
+
+@command.command("du", examples=["volumes du data-vol", "volumes du data-vol /run7"])
+@click.argument("volume")
+@click.argument("path", default="/")
+@options.yes
+@options.cluster
+@options.output("json", "yaml")
+@options.no_headers
+def du(volume: str, path: str, yes: bool, cluster: options.ClusterFlags, form: str | None) -> None:
+    """Show the space that the folders of VOLUME in PATH take, the largest first.
+
+    The first line is that of PATH itself. Read as by `volumes ls`.
+    """
+    with _open(volume, yes, cluster) as pod:
+        folders = pod.measure(path)
+    if form:
+        output.out(output.data(VolumeUsageList(folders=folders), form))
+    else:
+        rows = [[_readable(folder.bytes), folder.name] for folder in folders]
+        output.out(output.table(["SIZE", "NAME"], rows))
+
+
+def _open(
+    volume: str, yes: bool, cluster: options.ClusterFlags
+) -> "AbstractContextManager[VolumePod]":
+    from kubectl_sky.cli.volume_pods import Volumes
+
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users=False)
+    volumes = Volumes(session, cluster, scope, yes)
+    return volumes.open(volumes.find_claim(volume))
+
+
+def _readable(size: int) -> str:
+    return readable("memory", str(size)) if size >= _KIB else str(size)
+
+
+_KIB = 1024
 
 
 @command.command(

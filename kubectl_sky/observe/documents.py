@@ -1,10 +1,11 @@
 """The JSON documents of tasks, pipelines and groups."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType, field
 
+from kubectl_sky.observe.mounts import PvcMount
 from kubectl_sky.observe.nodes import Node, end_text
 from kubectl_sky.observe.requested import NodeResources
 from kubectl_sky.words.documents import Document, Note, Part, always
@@ -67,6 +68,7 @@ class TaskMetadata(Part, frozen=True, kw_only=True):
     revisions: Annotated[
         Mapping[str, str], Note("the git commit of these, and how many files have changed since")
     ] = {}
+    volumes: Annotated[Sequence[PvcMount], Note("where its nodes have folders of PVCs")] = ()
     pipeline: Annotated[str, Note("id of the pipeline or group that it belongs to")] = ""
     pipeline_name: str | None = None
     stage: Annotated[int | None, Note("from 1")] = None

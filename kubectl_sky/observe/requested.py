@@ -5,6 +5,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
+from kubectl_sky.observe.mounts import PvcMount, list_mounts
 from kubectl_sky.plan.resources import ACCELERATORS
 from kubectl_sky.spec.variables import RESERVED, is_named_as_secret
 from kubectl_sky.words import bounded, names
@@ -27,10 +28,11 @@ class NodeResources(Part, frozen=True):
 
 
 class Requested(Struct, frozen=True):
-    """The image, the sizes and the variables of a node; empty if they are not known."""
+    """The image, sizes, variables and volumes of a node; empty if they are not known."""
 
     image: str = ""
     resources: NodeResources = NodeResources()
+    mounts: tuple[PvcMount, ...] = ()
     envs: Mapping[str, str] = {}  # those of the task file that are not named like secrets
 
 
@@ -52,7 +54,12 @@ def requested(item: TaskObject) -> Requested:
     requested_sizes = NodeResources(
         gpus, str(sizes.get("cpu", "")), str(sizes.get("memory", "")), accelerators
     )
-    return Requested(main.image, requested_sizes, dict(_user_variables(main)))
+    return Requested(
+        main.image,
+        requested_sizes,
+        tuple(list_mounts(templates[-1].spec, main)),
+        dict(_user_variables(main)),
+    )
 
 
 def _user_variables(container: Container) -> Iterator[tuple[str, str]]:

@@ -214,6 +214,12 @@ class TaskStatus(Part, frozen=True, dict=True):
         return len(self.nodes) < self.num_nodes and self.missing is not Missing.EXPIRED
 
     @property
+    def results_step(self) -> str:
+        """How to copy what it has written to volumes; empty without one."""
+        mounts = self.requested.mounts
+        return f"kubectl sky cp {self.id}:{mounts[0].path} ." if mounts else ""
+
+    @property
     def next_step(self) -> str:
         """How to go on with an incomplete, held or interactive task; empty for others."""
         if self.deletion.since:
@@ -311,6 +317,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             envs=self.variables,
             files=self.files,
             revisions=self.revisions,
+            volumes=self.requested.mounts,
             pipeline=pipeline,
             pipeline_name=pipeline_name,
             stage=stage,

@@ -47,6 +47,34 @@ class KeptLogList(Document, frozen=True, kw_only=True):
     logs: list[KeptLog]
 
 
+class VolumeFile(Part, frozen=True):
+    """A file or folder on a volume."""
+
+    name: str
+    kind: Annotated[str, Note("`regular file`, `directory`, `symbolic link`, …")]
+    bytes: int
+    updated_at: str
+
+
+class VolumeFileList(Document, frozen=True, kw_only=True):
+    """What is in a folder of a volume: `volumes ls`."""
+
+    files: list[VolumeFile]
+
+
+class VolumeUsage(Part, frozen=True):
+    """A folder on a volume, and the space that it takes."""
+
+    name: str
+    bytes: Annotated[int, Note("on disk")]
+
+
+class VolumeUsageList(Document, frozen=True, kw_only=True):
+    """The space that folders of a volume take, the largest first: `volumes du`."""
+
+    folders: list[VolumeUsage]
+
+
 class VolumeMetadata(Part, frozen=True):
     """The PVC of a volume."""
 

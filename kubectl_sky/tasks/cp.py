@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from posixpath import basename, dirname, normpath
 from threading import Event, Thread
@@ -13,17 +14,20 @@ from msgspec import Struct
 
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import parallel
-from kubectl_sky.cluster.exec import FirstBytes, Pipes, Sink
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, UserError
-from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.mounts import locate
 from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.tasks import multikueue
-from kubectl_sky.tasks.exec import TaskEnvironment, node_of_rank, task_environment
+from kubectl_sky.tasks.exec import NodeEnded, node_of_rank, task_environment
 from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.volume_pods import VolumePod
 
-_REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
+Note = Callable[[str], None]
+
+_REMOTE = re.compile(r"(?P<volume>vol(?:ume)?/)?(?P<name>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
 _NO_TAR = 97
 _NO_FOLDER = 98
 _NOT_FOUND = 99
@@ -56,27 +60,37 @@ exec tar -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 
 
 class CopyPath(Struct, frozen=True):
-    """A path in a task, or a local path if `task` is empty."""
+    """A path in a task or on a volume, or a local path if both are empty."""
 
-    task: str
     path: str
+    task: str = ""
+    volume: str = ""
+
+    @property
+    def is_remote(self) -> bool:
+        return bool(self.task or self.volume)
 
 
 def parse_path(text: str) -> CopyPath:
-    """Parse `FILE` or `TASK:PATH`; write a local name with a colon as `./a:b`."""
+    """Parse `FILE`, `TASK:PATH` or `vol/NAME:PATH`; write a local name with a colon as `./a:b`."""
     match = _REMOTE.fullmatch(text)
-    return CopyPath(match["task"], match["path"]) if match else CopyPath("", text)
+    if not match:
+        return CopyPath(text)
+    if match["volume"]:
+        return CopyPath(match["path"], volume=match["name"])
+    return CopyPath(match["path"], task=match["name"])
 
 
 def parse_paths(source: str, target: str) -> tuple[CopyPath, CopyPath]:
-    """Parse the source and the target of a copy. Raises UserError unless one is in a task."""
+    """Parse the source and the target of a copy. Raises UserError unless one is remote."""
     paths = parse_path(source), parse_path(target)
-    if all(path.task for path in paths):
+    if all(path.is_remote for path in paths):
         raise UserError(
-            "cannot copy from one node to another", "copy to a local path first, or use a volume"
+            "cannot copy from one node or volume to another", "copy to a local path first"
         )
-    if not any(path.task for path in paths):
-        raise UserError("source or target must be in a task", "use TASK:PATH for it")
+    if not any(path.is_remote for path in paths):
+        hint = "use TASK:PATH or vol/NAME:PATH for it"
+        raise UserError("source or target must be in a task or on a volume", hint)
     return paths
 
 
@@ -85,25 +99,74 @@ def copy(
     scope: Scope,
     paths: tuple[CopyPath, CopyPath],
     rank: int,
-    note: Callable[[str], None],
+    note: Note,
 ) -> None:
-    """Copy a file or folder to or from a node; `note` reports what is skipped."""
+    """Copy a file or folder to or from a node; `note` reports what is skipped.
+
+    Raises NodeEnded if the node has ended.
+    """
     source, target = paths
+    if source.volume or target.volume:
+        raise UserError("a volume is copied by the command line only", "use `kubectl sky cp`")
     session, task = multikueue.locate_task(session, scope, source.task or target.task)
-    node = Node(session, task_environment(session, task), node_of_rank(task, rank), note)
-    if source.task:
-        node.get(source.path, target.path)
+    environment = task_environment(session, task)
+    node = node_of_rank(task, rank)
+    hint = (
+        f"to copy a single file, use `kubectl sky exec {task.id} -i -- sh -c 'cat > FILE' < FILE`"
+    )
+    place = Place(session, partial(environment.program, node), node.name, note, hint)
+    place.transfer(source.path, target.path, fetches=bool(source.task))
+
+
+def locate_on_volume(
+    ended: NodeEnded, paths: tuple[CopyPath, CopyPath]
+) -> tuple[str, tuple[CopyPath, CopyPath]]:
+    """Return the PVC that has the path of a task that has ended, and the paths of the copy.
+
+    Raises UserError if no volume has it.
+    """
+    remote = next(path for path in paths if path.is_remote)
+    mounts = ended.task.requested.mounts
+    location = locate(mounts, remote.path)
+    if location is None:
+        has = ", ".join(mount.path for mount in mounts)
+        hint = f"its volumes are {has}" if has else "write `volumes: {/data: NAME}` in its file"
+        raise UserError(
+            f'{ended.end}, and "{remote.path}" was on no volume: it is gone with the pod',
+            f"{hint}; write results there the next time",
+        )
+    claim, path = location
+    source, target = (CopyPath(path, volume=claim) if item.is_remote else item for item in paths)
+    return claim, (source, target)
+
+
+def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], note: Note) -> None:
+    """Copy to or from the folder of a volume that a pod mounts."""
+    source, target = paths
+    place = Place(pod.session, pod.program, f"pod {pod.pod}", note)
+    if source.is_remote:
+        place.transfer(pod.path(source.path), target.path, fetches=True)
     else:
-        node.put(source.path, target.path)
+        place.transfer(source.path, pod.path(target.path), fetches=False)
 
 
-class Node(Struct, frozen=True):
-    """A node to copy to and from; `note` reports what is skipped."""
+class Place(Struct, frozen=True):
+    """A container to copy to and from; `note` reports what is skipped.
+
+    `program` is how a command runs there. `without_tar` is what to do if it has no tar.
+    """
 
     session: Session
-    environment: TaskEnvironment
-    node: NodeStatus
-    note: Callable[[str], None]
+    program: Callable[[list[str]], Program]
+    name: str
+    note: Note
+    without_tar: str = ""
+
+    def transfer(self, source: str, target: str, *, fetches: bool) -> None:
+        if fetches:
+            self.get(source, target)
+        else:
+            self.put(source, target)
 
     def put(self, source: str, target: str) -> None:
         """Copy a file or folder to the node; into the target if that is a folder."""
@@ -115,7 +178,7 @@ class Node(Struct, frozen=True):
         resolve = ["sh", "-c", _RESOLVE_SCRIPT, "sh", given, local.name]
         self._run(given, resolve, stdout=answer, seconds=_RESOLVE_SECONDS)
         if not answer.data.startswith(b"/"):
-            raise ClusterError(f"{self.node.name} did not answer where {given} is")
+            raise ClusterError(f"{self.name} did not answer where {given} is")
         path = answer.data.decode(errors="surrogateescape")  # is used in the node only
         blocks = packed(local, basename(path), self.note)
         self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=blocks)
@@ -132,18 +195,12 @@ class Node(Struct, frozen=True):
     def _run(self, path: str, command: list[str], **pipes: Any) -> None:
         """Run sh or tar in the node. Raises SkyError if it fails."""
         stderr = FirstBytes()
-        program = self.environment.program(self.node, command)
-        code = executing.run(
-            self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
-        )
+        pipes_of_program = Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
+        code = executing.run(self.session, self.program(command), pipes_of_program)
 
-        node = self.node.name
+        node = self.name
         if code == _NO_TAR:
-            raise UserError(
-                f"the image of {node} has no tar, which cp needs",
-                f"to copy a single file, use `kubectl sky exec {self.environment.task.id} -i --"
-                " sh -c 'cat > FILE' < FILE`",
-            )
+            raise UserError(f"the image of {node} has no tar, which cp needs", self.without_tar)
         if code in (_NO_FOLDER, _NOT_FOUND):
             what = "target folder" if code == _NO_FOLDER else "file or folder"
             hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"

@@ -103,11 +103,26 @@ def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:
     raise find.unknown_rank(task, rank)
 
 
+class NodeEnded(UserError):
+    """A node of a task has ended: only its volumes can be read."""
+
+    def __init__(self, task: TaskStatus, node: NodeStatus) -> None:
+        step = task.results_step
+        hint = f"what it wrote to {task.requested.mounts[0].path}: `{step}`" if step else ""
+        self.end = f"{node.name} of task {task.id} has ended"
+        super().__init__(
+            f"{self.end}, so no command can run in it",
+            hint or f"see `kubectl sky status {task.id}`",
+        )
+        self.task = task
+
+
 def _require_running(task: TaskStatus, node: NodeStatus) -> NodeStatus:
-    if (node.state.ended and not node.held_until) or not node.pod:
-        state = "has ended" if node.state.ended else "has not started"
+    if node.state.ended and not node.held_until:
+        raise NodeEnded(task, node)
+    if not node.pod:
         raise UserError(
-            f"{node.name} of task {task.id} {state}, so no command can run in it",
+            f"{node.name} of task {task.id} has not started, so no command can run in it",
             f"see `kubectl sky status {task.id}`",
         )
     return node

@@ -3,22 +3,15 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
-from msgspec import Struct
-
-from kubectl_sky.cluster import exec as executing
-from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
-from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.exec import FirstBytes, Sink
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.volumes import KeptLog
-from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.ui import UI
-from kubectl_sky.words import age, kinds, names
+from kubectl_sky.tasks.volume_pods import VolumePod
+from kubectl_sky.words import age
 
 _IDLE_SECONDS = 120.0
 _MAX_LIST_BYTES = 16 << 20
@@ -33,13 +26,8 @@ _LISTED = re.compile(
 )
 
 
-class LogPod(Struct, frozen=True):
-    """A running pod, and where it has a folder of a volume."""
-
-    session: Session
-    namespace: str
-    pod: str
-    folder: PurePosixPath
+class LogPod(VolumePod, frozen=True):
+    """A running pod that mounts the logs of a volume."""
 
     def list_logs(self) -> list[KeptLog]:
         """Return the logs in the folder, and up to three folders below."""
@@ -88,26 +76,5 @@ class LogPod(Struct, frozen=True):
 
     def _run(self, command: list[str], stdout: Sink) -> None:
         stderr = FirstBytes()
-        program = Program(self.namespace, self.pod, names.CONTAINER, command)
-        pipes = Pipes(stdout=stdout, stderr=stderr, idle=_IDLE_SECONDS)
-        if executing.run(self.session, program, pipes):
+        if self.run(command, stdout, stderr):
             raise ClusterError(f"cannot read logs in pod {self.pod}: {stderr.line}")
-
-
-def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> LogPod | None:
-    """Return a running pod of a task in the scope that mounts this folder of a PVC."""
-    pods = objects.list_all(session, kinds.POD, scope.namespace, label_selector=scope.selector)
-    for pod in scope.filter_owned(pods):
-        is_running = nodes.container(pod).state.running
-        if not is_running or pod.metadata.deletion_timestamp:
-            continue
-
-        volumes = {volume.name for volume in pod.spec.volumes if volume.claim == claim}
-        (main,) = (item for item in pod.spec.containers if item.name == names.CONTAINER)
-        for mount in main.volume_mounts:
-            above = PurePosixPath(mount.sub_path)
-            if mount.name in volumes and PurePosixPath(folder).is_relative_to(above):
-                path = mount.mount_path / PurePosixPath(folder).relative_to(above)
-                metadata = pod.metadata
-                return LogPod(session, metadata.namespace, metadata.name, path)
-    return None

@@ -17,6 +17,14 @@ class Resources(Fields, frozen=True, kw_only=True):
     requests: Quantities | None = None
 
 
+class VolumeMount(Fields, frozen=True, kw_only=True):
+    """Where a container has a volume."""
+
+    mount_path: str
+    name: str
+    sub_path: str = ""
+
+
 class EnvVar(Fields, frozen=True, kw_only=True):
     """A variable of a container; without a value, it comes from another object."""
 
@@ -31,6 +39,7 @@ class Container(Fields, frozen=True, kw_only=True):
     env: tuple[EnvVar, ...] | None = None
     image: str = ""
     resources: Resources | None = None
+    volume_mounts: tuple[VolumeMount, ...] | None = None
 
 
 class Probe(Fields, frozen=True, kw_only=True):
@@ -40,21 +49,12 @@ class Probe(Fields, frozen=True, kw_only=True):
     period_seconds: int = 10
 
 
-class VolumeMount(Fields, frozen=True, kw_only=True):
-    """Where a container has a volume."""
-
-    mount_path: str
-    name: str
-    sub_path: str = ""
-
-
 class PodContainer(Container, frozen=True, kw_only=True):
     """A container of a pod."""
 
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
-    volume_mounts: tuple[VolumeMount, ...] = ()
 
 
 class InitContainer(Container, frozen=True, kw_only=True):
@@ -118,12 +118,31 @@ class Affinity(Fields, frozen=True, kw_only=True):
     pod_anti_affinity: PodAffinity | None = None
 
 
+class PvcSource(Fields, frozen=True, kw_only=True):
+    """The PVC of a volume."""
+
+    claim_name: str
+
+
+class Volume(Fields, frozen=True, kw_only=True):
+    """A volume of a pod."""
+
+    name: str = ""
+    persistent_volume_claim: PvcSource | None = None
+
+    @property
+    def claim(self) -> str:
+        """The name of its PVC; empty for another volume."""
+        return self.persistent_volume_claim.claim_name if self.persistent_volume_claim else ""
+
+
 class TemplateSpec(Fields, frozen=True, kw_only=True):
     """What the pods of a template request."""
 
     affinity: Affinity | None = None
     containers: tuple[Container, ...] = ()
     node_selector: Texts | None = None
+    volumes: tuple[Volume, ...] | None = None
 
     @property
     def node_terms(self) -> tuple[NodeTerm, ...]:
@@ -161,24 +180,6 @@ class Toleration(Fields, frozen=True, kw_only=True):
     value: str = ""
 
 
-class PvcSource(Fields, frozen=True, kw_only=True):
-    """The PVC of a volume."""
-
-    claim_name: str
-
-
-class Volume(Fields, frozen=True, kw_only=True):
-    """A volume of a pod."""
-
-    name: str = ""
-    persistent_volume_claim: PvcSource | None = None
-
-    @property
-    def claim(self) -> str:
-        """The name of its PVC; empty for another volume."""
-        return self.persistent_volume_claim.claim_name if self.persistent_volume_claim else ""
-
-
 class PodSpec(TemplateSpec, frozen=True, kw_only=True):
     """What a pod runs, and where."""
 
@@ -197,12 +198,11 @@ class PodSpec(TemplateSpec, frozen=True, kw_only=True):
     scheduler_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     tolerations: tuple[Toleration, ...] | None = None
-    volumes: tuple[Volume, ...] = ()
 
     @property
     def claims(self) -> tuple[str, ...]:
         """The names of the PVCs that it mounts."""
-        return tuple(volume.claim for volume in self.volumes if volume.claim)
+        return tuple(volume.claim for volume in self.volumes or () if volume.claim)
 
 
 class Running(Fields, frozen=True, kw_only=True):

@@ -53,9 +53,7 @@ def test_logs_of_deleted_pod_and_task_are_read_on_volume_after_agreement(
     told = sky("logs", task)
     assert (told.returncode, hello(told.stdout)) == (4, ["node-0 | hello from 0"])
     assert re.search(rf'the log is on PVC "logs-\w+": {FOLDER}\n', told.stderr)
-    assert (
-        "start one to read the logs? (stdin is not a terminal); confirm with --yes" in told.stderr
-    )
+    assert "start one to open it? (stdin is not a terminal); confirm with --yes" in told.stderr
 
     read = sky("logs", task, "--yes")
     both = ["node-0 | hello from 0", "node-1 | hello from 1"]

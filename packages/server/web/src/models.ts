@@ -170,6 +170,7 @@ export interface TaskMetadata {
   envs?: Record<string, string>;
   files?: Record<string, string>;
   revisions?: Record<string, string>;
+  volumes?: PvcMount[];
   pipeline?: string;
   pipeline_name?: string;
   stage?: number;
@@ -206,6 +207,12 @@ export interface Node {
   image_digest?: string;
   sweep?: Record<string, string>;
   detailed_status: string;
+}
+
+export interface PvcMount {
+  path: string;
+  pvc: string;
+  folder?: string;
 }
 
 export interface DeletedPod {

@@ -1,0 +1,105 @@
+"""Running pods that mount a folder of a volume: what is in it, and copies to and from it."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.observe import nodes
+from kubectl_sky.observe.volumes import VolumeFile, VolumeUsage
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.words import age, kinds, names
+
+_IDLE_SECONDS = 120.0
+_MAX_LIST_BYTES = 16 << 20
+_NOT_FOUND = 99
+_LIST_SCRIPT = f"""
+[ -e "$1" ] || exit {_NOT_FOUND}
+if [ -d "$1" ]; then cd "$1" && find . -mindepth 1 -maxdepth 1 -exec stat -c '%F|%s|%Y|%n' {{}} +
+else cd "${{1%/*}}" && stat -c '%F|%s|%Y|%n' "${{1##*/}}"; fi
+"""
+_LISTED = re.compile(r"(?P<kind>[^|]*)\|(?P<size>[0-9]{1,18})\|(?P<time>[0-9]{1,11})\|(?P<name>.+)")
+_USAGE_SCRIPT = (
+    f'[ -e "$1" ] || exit {_NOT_FOUND}\ncd "$1" 2> /dev/null && exec du -k -d 1 .\ndu -k "$1"'
+)
+_USED = re.compile(r"(?P<kib>[0-9]{1,15})\s+(?P<name>.+)")
+
+
+class VolumePod(Struct, frozen=True):
+    """A running pod, and where it has a folder of a volume."""
+
+    session: Session
+    namespace: str
+    pod: str
+    folder: PurePosixPath
+
+    def program(self, command: list[str]) -> Program:
+        return Program(self.namespace, self.pod, names.CONTAINER, command)
+
+    def path(self, path: str) -> str:
+        """Return where the pod has a path of the volume."""
+        return str(self.folder / path.lstrip("/"))
+
+    def list_files(self, path: str) -> list[VolumeFile]:
+        """Return what is in a folder, or the file, by name. Raises UserError."""
+        lines = self._read(["sh", "-c", _LIST_SCRIPT, "sh", self.path(path)], path)
+        files = [
+            VolumeFile(
+                name=match["name"].removeprefix("./"),
+                kind=match["kind"],
+                bytes=int(match["size"]),
+                updated_at=age.timestamp(datetime.fromtimestamp(int(match["time"]), UTC)),
+            )
+            for match in map(_LISTED.fullmatch, lines)
+            if match
+        ]
+        return sorted(files, key=lambda file: file.name)
+
+    def measure(self, path: str) -> list[VolumeUsage]:
+        """Return the bytes on disk of a folder, and of each folder in it. Raises UserError."""
+        lines = self._read(["sh", "-c", _USAGE_SCRIPT, "sh", self.path(path)], path)
+        used = [
+            VolumeUsage(name=match["name"].removeprefix("./"), bytes=int(match["kib"]) * 1024)
+            for match in map(_USED.fullmatch, lines)
+            if match
+        ]
+        return sorted(used, key=lambda usage: usage.bytes, reverse=True)
+
+    def _read(self, command: list[str], path: str) -> list[str]:
+        out = FirstBytes(_MAX_LIST_BYTES)
+        stderr = FirstBytes()
+        code = self.run(command, out, stderr)
+        if code == _NOT_FOUND:
+            raise UserError(f"{path or '/'}: no such file or folder on the volume")
+        if code and not out.data:
+            raise ClusterError(f"cannot read {path or '/'} in pod {self.pod}: {stderr.line}")
+        return out.data.decode(errors="replace").splitlines()
+
+    def run(self, command: list[str], stdout: Sink, stderr: Sink) -> int:
+        pipes = Pipes(stdout=stdout, stderr=stderr, idle=_IDLE_SECONDS)
+        return executing.run(self.session, self.program(command), pipes)
+
+
+def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> VolumePod | None:
+    """Return a running pod of a task in the scope that mounts this folder of a PVC."""
+    pods = objects.list_all(session, kinds.POD, scope.namespace, label_selector=scope.selector)
+    for pod in scope.filter_owned(pods):
+        is_running = nodes.container(pod).state.running
+        if not is_running or pod.metadata.deletion_timestamp:
+            continue
+
+        volumes = {volume.name for volume in pod.spec.volumes or () if volume.claim == claim}
+        (main,) = (item for item in pod.spec.containers if item.name == names.CONTAINER)
+        for mount in main.volume_mounts or ():
+            above = PurePosixPath(mount.sub_path)
+            if mount.name in volumes and PurePosixPath(folder).is_relative_to(above):
+                path = mount.mount_path / PurePosixPath(folder).relative_to(above)
+                metadata = pod.metadata
+                return VolumePod(session, metadata.namespace, metadata.name, path)
+    return None
