@@ -215,7 +215,7 @@ def request(
     timeout = flags["wait_timeout"]
     start_timeout = timeout.total_seconds() if isinstance(timeout, timedelta) else None
     rerun = submits.repeated()
-    replaced = rerun.record.id if rerun else ""
+    replaced = rerun.record.id if rerun and rerun.replaces else ""
     return submit.Options(
         source=source,
         connection=cluster.flags(),

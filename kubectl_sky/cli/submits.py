@@ -44,10 +44,14 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Rerun(msgspec.Struct, frozen=True):
-    """The submit that a rerun repeats, and the words of the rerun itself."""
+    """The submit that a rerun repeats, and the flags of the rerun itself.
+
+    Its task is replaced, unless it is another user's.
+    """
 
     record: Record
     words: list[str]
+    replaces: bool = True
 
 
 def remember(submitted: "Submitted", dangers: "Iterable[Danger]") -> None:

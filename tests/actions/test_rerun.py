@@ -210,3 +210,36 @@ def test_submit_from_with_a_changed_file_does_not_send_credentials(
     assert code == 2
     assert "sends credentials" in err and "Submit it?" in err
     assert len(jobs(api)) == count
+
+
+def test_rerun_of_a_task_repeats_its_own_submit(
+    run: Run, api: FakeCluster, tmp_path: Path, submitted: str
+) -> None:
+    (tmp_path / "other.yaml").write_text("name: other\nrun: x\n")
+    assert run("submit", "other.yaml", "--id", "other001", "-d")[0] == 0
+    code, _, err = run("rerun", "train", "-d", "--env", "EPOCHS=4")
+    assert code == 0, err
+    assert "submit --env EPOCHS=2 --secret TOKEN -d --env EPOCHS=4 task.yaml" in err
+    assert submitted not in jobs(api)
+    assert "jobs other-other001" in jobs(api)
+
+
+def test_rerun_of_several_tasks_follows_none(run: Run, api: FakeCluster, tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("name: trial\nrun: x\n")
+    assert run("submit", "other.yaml", "--id", "other001", "-d")[0] == 0
+    for words in (("tr*",), ("--all",), ("train", "--from", "trial")):
+        code, out, err = run("rerun", *words)
+        assert code == 0, err
+        assert len(out.splitlines()) == len(jobs(api)) == 2
+
+
+def test_rerun_of_another_users_task_submits_its_file_and_stops_nothing(
+    run: Run, api: FakeCluster, tmp_path: Path, submitted: str
+) -> None:
+    (tmp_path / "state" / "submits" / "train001").unlink()  # of another machine
+    code, _, err = run("rerun", "train001", "-d", "--user", "bob", "--secret", "TOKEN")
+    assert code == 0, err
+    assert "submit --from train001" in err
+    assert submitted in jobs(api)
+    (new,) = [name.split()[1] for name in jobs(api) if name != submitted]
+    assert api.get(kinds.JOB, new)["metadata"]["labels"][names.USERNAME] == "bob"
