@@ -34,6 +34,7 @@ class _ListRequest(Struct, frozen=True):
     form: str | None
     columns: tuple[str, ...]
     variables: tuple[str, ...] | None  # that have columns; None: those in which tasks differ
+    by_owner: bool  # whether tables have the tasks of each owner together
 
     def format(self, listing: "Listing") -> str:
         """Format the selected tasks, in the wide format with the GPU-hours of their objects.
@@ -50,9 +51,10 @@ class _ListRequest(Struct, frozen=True):
         variables = self.variables
         if variables is None:
             variables = tuple(list_differing(listing.tasks)[:_MAX_VARIABLES])
-        return tasks.listing(
-            listing.tasks, self.form, self.columns, variables, hours, listing.everything
-        )
+        listed = listing.tasks
+        if self.by_owner and self.form in (None, "wide"):
+            listed = sorted(listed, key=lambda task: task.user)
+        return tasks.listing(listed, self.form, self.columns, variables, hours, listing.everything)
 
 
 @commands.command(
@@ -96,9 +98,7 @@ class _ListRequest(Struct, frozen=True):
     "--sort-by",
     "order",
     type=click.Choice(list(selection.ORDERS)),
-    default="age",
-    show_default=True,
-    help="Sort order.",
+    help="Sort order (default: age; tables of --all-users have those of each owner together).",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tasks.")
 @click.option(
@@ -222,12 +222,13 @@ def _list_request(
         states=tuple(str(state).lower() for state in states),
         labels=cast("Callable[[Mapping[str, str]], bool] | None", flags["labels"]),
         since=since,
-        order=str(flags["order"]),
+        order=str(flags["order"] or "age"),
         limit=limit,
     )
     given = flags["variables"]
     variables = None if given is None else tuple(filter(None, str(given).split(",")))
-    return _ListRequest(filters, form, columns, variables)
+    by_owner = all_users and not flags["order"]
+    return _ListRequest(filters, form, columns, variables, by_owner)
 
 
 def _list_all_contexts(

@@ -244,3 +244,17 @@ def test_list_shows_the_variables_in_which_tasks_of_one_name_differ(
     header, *rows = run("list", "--env-columns", "EPOCHS,LR")[1].splitlines()
     assert header.split()[5:7] == ["EPOCHS", "LR"]
     assert run("list", "--env-columns", "")[1].splitlines()[0].split()[4:] == ["AGE", "REASON"]
+
+
+def test_list_of_all_users_has_the_tasks_of_each_owner_together(
+    run: Run, send: Submitter, api: FakeCluster
+) -> None:
+    for task_id, user in (("aaaa2345", "bob"), ("bbbb2345", "adam")):
+        send("name: one\nrun: x\n", task_id=task_id)
+        job = api.get(kinds.JOB, f"one-{task_id}")
+        job["metadata"]["labels"]["username"] = user
+        api.put(job)
+    rows = [line.split()[0] for line in run("list", "--all-users")[1].splitlines()[1:]]
+    assert rows == ["bbbb2345", SLOW, BAD, GOOD, "aaaa2345"]
+    by_age = run("list", "--all-users", "--sort-by", "age")[1].splitlines()[1:]
+    assert {row.split()[0] for row in by_age[:2]} <= {"aaaa2345", "bbbb2345", SLOW}
