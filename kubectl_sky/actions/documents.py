@@ -20,8 +20,11 @@ _TASK_FILES = (".yaml", ".yml")
 _PROGRAMS = {".py": "a Python program", ".sh": "a shell script"}
 
 
-def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
-    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
+def read_documents(path: str, stdin: BinaryIO, *, of_tasks: bool = True) -> tuple[Document, ...]:
+    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles.
+
+    `of_tasks` is whether the file may be meant as the command of a task.
+    """
     name = _STREAMS.get(path, path)
     if f"/{path}".endswith(tuple(file[1:] for file in skypilot_settings.FILES)):
         hint = "its kubernetes: belongs below config: of a task"
@@ -34,11 +37,16 @@ def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
         text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
     except OSError as error:
         reason = f"cannot be read: {bounded.reason(error)}"
-        raise InvalidFiles([Problem(name, 0, 0, "", reason, _hint(Path(path), error))]) from error
-    return read_yaml(text, name)
+        hint = _hint(Path(path), error, of_tasks)
+        raise InvalidFiles([Problem(name, 0, 0, "", reason, hint)]) from error
+    documents = read_yaml(text, name)
+    if any(isinstance(document.get("services"), dict) for document in documents):
+        hint = "write a task file for each service: kubectl sky init"
+        raise InvalidFiles([Problem(name, 0, 0, "", "a file of Docker Compose, no task", hint)])
+    return documents
 
 
-def _hint(path: Path, error: OSError) -> str:
+def _hint(path: Path, error: OSError, of_tasks: bool) -> str:
     if error.errno == errno.EFBIG:
         return "is it a task file?"
 
@@ -58,6 +66,6 @@ def _hint(path: Path, error: OSError) -> str:
     if path.parts[0] in ("http:", "https:"):
         return "download it: curl -L URL | kubectl sky submit -"
 
-    is_file = path.suffix and " " not in path.name
+    is_file = not of_tasks or (path.suffix and " " not in path.name)
     command = shlex.quote(printable(str(path), 200))
     return "" if is_file else f"to run a command without a file: kubectl sky run {command}"

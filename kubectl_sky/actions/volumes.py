@@ -331,7 +331,7 @@ def claims(session: Session, user: User) -> dict[str, ExistingPvc]:
 
 def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:
     """Return the volumes of a file. Raises InvalidFiles with all problems."""
-    documents = read_documents(path, stdin)
+    documents = read_documents(path, stdin, of_tasks=False)
     problems = [problem for document in documents for problem in validate(document, "volume")]
     problems = [problem for problem in problems if problem.severity == "error"]
     problems = problems or [

@@ -251,6 +251,10 @@ class Client:
         `check_returncode()`. Raises TimedOut after `timeout` seconds, and ClusterError if it prints
         more than 16 MiB. Setting `stop` ends the call soon, not the program.
         """
+        if isinstance(command, str):
+            raise TypeError(
+                f'the command is a list of words: {command.split()}; or ["sh", "-c", {command!r}]'
+            )
         session, match = multikueue.locate_task(self._session, self._scope, task)
         node = executing.node_of_rank(match, rank)
         program = executing.task_environment(session, match).program(node, command)

@@ -69,7 +69,7 @@ def listing(
         *columns,
         *(["UPDATED"] if wide else []),
         *(["GPU-HOURS"] if wide and gpu_hours else []),
-        *(["NOTE"] if wide else []),
+        *(["REASON"] if wide else []),
     ]
 
     rows = list(_rows(tasks, everything or tasks))

@@ -10,7 +10,7 @@ from msgspec import field
 
 from kubectl_sky import __version__
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.errors import ClusterError, SkyError
+from kubectl_sky.errors import ClusterError, SkyError, Unreachable
 from kubectl_sky.words.documents import Document, Note
 
 _RELEASES = "https://github.com/kubectl-sky/kubectl-sky/releases"
@@ -80,7 +80,7 @@ def _newest() -> str:
         answer = web.fetch(web.Fetch(f"{_RELEASES}/latest"))
     except SkyError as error:
         what = f"cannot ask {_RELEASES} for the newest version: {error.what}"
-        raise SkyError(what, "check the network; `version` alone asks nobody") from None
+        raise Unreachable(what, "check the network; `version` alone asks nobody") from None
     match = re.fullmatch(
         rf"{re.escape(_RELEASES)}/tag/v([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{2}})",
         answer.headers.get("Location", ""),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated, UserError, did_you_mean
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.answers import AccessReview, ApiGroup, ApiGroups, ApiResources
 from kubectl_sky.words.kinds import Kind, ReadKind
 from kubectl_sky.words.scheduled_objects import Gang
@@ -21,6 +21,9 @@ def check_namespace(session: Session, namespace: str, name: str) -> None:
 
     Users of SkyPilot give the name of a task with -n.
     """
+    if not names.NAMESPACE.fullmatch(namespace):
+        what = f'"{namespace}" cannot be the name of a namespace'
+        raise UserError(what, "it has lower-case letters, digits and -")
     with suppress(Forbidden):
         if not objects.exists(session, kinds.NAMESPACE, namespace):
             similar = ""

@@ -65,12 +65,17 @@ class FirstBytes:
 
 
 class Program(Struct, frozen=True):
-    """A command and the container to run it in."""
+    """A command and the container to run it in; `title` names it in messages."""
 
     namespace: str
     pod: str
     container: str
     command: Sequence[str]
+    title: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.title or self.command[0]
 
 
 class Pipes(Struct, frozen=True):
@@ -291,7 +296,7 @@ def _explain_failure(program: Program, message: str) -> ClusterError | ProgramMi
         if "permission" in missing[0]:
             what = f"{missing['name']} in pod {program.pod} is not executable"
         return ProgramMissing(what)
-    return ClusterError(f"cannot run {program.command[0]} in pod {program.pod}: {message}")
+    return ClusterError(f"cannot run {program.name} in pod {program.pod}: {message}")
 
 
 _NOT_RUNNING = re.compile(
@@ -317,11 +322,11 @@ def _explain_refusal(program: Program, error: ClusterError) -> ClusterError:
 
 def _explain_loss(program: Program, error: Unreachable | None) -> Unreachable:
     why = error.what if error else "the connection was closed"
-    return Unreachable(f"{why}, and with it {program.command[0]} in pod {program.pod}", "try again")
+    return Unreachable(f"{why}, and with it {program.name} in pod {program.pod}", "try again")
 
 
 def _explain_stop(program: Program, pipes: Pipes) -> ClusterError:
-    what = f"{program.command[0]} in pod {program.pod}"
+    what = f"{program.name} in pod {program.pod}"
     if pipes.stop and pipes.stop.is_set():
         return ClusterError(f"{what} was not waited for")
     if pipes.seconds is None:

@@ -163,6 +163,10 @@ class GpuHoursList(Document, frozen=True, kw_only=True, rename={"inexact": "inex
     total: GpuHours
     inexact: Annotated[int, Note("tasks of which pods or Jobs are deleted")]
 
+    def __repr__(self) -> str:
+        """Return what a Python shell shows, on one line."""
+        return f"<Usage since {self.since:%Y-%m-%d}: {self.total.hours:.1f} GPU-hours>"
+
 
 Usage = GpuHoursList  # its name in the Python API
 

@@ -47,6 +47,7 @@ def describe(
         lines = lines or node.message.splitlines()
     own_lines = program_lines(lines)
     last_lines = "".join(f"\n  {line}" for line in own_lines[-_MAX_LINES:])
+    is_shown = last_shown is not None and last_shown.endswith("".join(lines[-1:]))
 
     if gone:
         head = f"{gone.name}: {gone.end}"
@@ -54,10 +55,10 @@ def describe(
     else:
         known = task.causes.get(node.reason, "")
         message = _cause(node, lines) or verdict or ("" if known in last_lines else known)
+        message = message or (last_error(lines) if is_shown else "")
         head = f"{head}: {message}" if message and message not in head else head
 
     never_ran = node.exit_code is None and bool(node.pod)
-    is_shown = last_shown is not None and last_shown.endswith("".join(lines[-1:]))
     if never_ran or not own_lines or is_shown:
         return head
     return f"{head}; {title}:{last_lines}"

@@ -59,7 +59,7 @@ def _rights(
         yield Right(verb, kind, commands, optional or bool(extra), subresource, extra)
 
 
-_ANY_TASK = "list, status, logs, exec, cp, port-forward, ports, top, wait, stop, clean"
+_ANY_TASK = "list, status, logs, exec, cp, port-forward, top, wait, stop"
 _WATCHERS = "submit, logs, wait, list --watch"
 _VOLUMES = "submit of a task with volumes, volumes"
 
@@ -70,7 +70,7 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.JOB, "create", "submit"),
     # Resume the stages of a pipeline, and stop the other nodes when one has failed.
     *_rights(kinds.JOB, "patch", "submit, wait --continue"),
-    *_rights(kinds.JOB, "delete", "stop, clean --older-than, submit that is undone"),
+    *_rights(kinds.JOB, "delete", "stop, stop --leftovers, submit that is undone"),
     *_rights(kinds.POD, "list", _ANY_TASK),
     *_rights(kinds.POD, "watch", _WATCHERS),
     # Check whether a container has written its last line.
@@ -91,21 +91,25 @@ _BUILT_IN: tuple[Right, ...] = (
     ),
     *_rights(kinds.POD, "get create", "port-forward", subresource="portforward"),
     *_rights(kinds.CONFIG_MAP, "create patch", "submit"),
-    *_rights(kinds.CONFIG_MAP, "delete", "clean, submit that is undone"),
+    *_rights(kinds.CONFIG_MAP, "delete", "stop --leftovers, submit that is undone"),
     *_rights(kinds.CONFIG_MAP, "get", "submit"),
-    *_rights(kinds.CONFIG_MAP, "list", "submit --id, clean"),
+    *_rights(kinds.CONFIG_MAP, "list", "submit --id, stop --leftovers"),
     *_rights(kinds.SECRET, "create patch", "submit of a task with secrets or several nodes"),
-    *_rights(kinds.SECRET, "delete", "clean, submit that is undone"),
+    *_rights(kinds.SECRET, "delete", "stop --leftovers, submit that is undone"),
     # Compare the existing Secret of the task, by name, with the submitted one. RBAC cannot select
     # by label, so this allows reading any Secret; so does creating pods, which can mount them.
     *_rights(kinds.SECRET, "get", "submit --id of a task with secrets or several nodes"),
-    *_rights(kinds.SECRET, "list", "clean", extra=CLEAN),
+    *_rights(kinds.SECRET, "list", "stop --leftovers", extra=CLEAN),
     *_rights(kinds.SERVICE, "create patch", "submit of several nodes, or with ports"),
-    *_rights(kinds.SERVICE, "delete", "clean, submit that is undone"),
-    *_rights(kinds.SERVICE, "list", "ports, submit --id, clean; list if nodes are missing"),
-    *_rights(kinds.PVC, "list", f"{_VOLUMES}, clean"),
+    *_rights(kinds.SERVICE, "delete", "stop --leftovers, submit that is undone"),
+    *_rights(
+        kinds.SERVICE,
+        "list",
+        "status --ports, submit --id, stop --leftovers; list if nodes are missing",
+    ),
+    *_rights(kinds.PVC, "list", f"{_VOLUMES}, stop --leftovers"),
     *_rights(kinds.PVC, "create patch", _VOLUMES),
-    *_rights(kinds.PVC, "delete", "volumes delete, clean, submit that is undone"),
+    *_rights(kinds.PVC, "delete", "volumes delete, stop --leftovers, submit that is undone"),
     *_rights(kinds.EVENT, "list", "status, doctor: why a task is pending", optional=True),
     # Refuse a task over quota before anything is sent.
     *_rights(kinds.RESOURCE_QUOTA, "list", "submit, users show", optional=True),
@@ -115,7 +119,7 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.SERVICE, "get update", "serve", extra=SERVE),
     *_rights(kinds.HPA, "get list create update patch delete", "serve", extra=SERVE),
     *_rights(kinds.INGRESS, "get list create update patch delete", "serve with tls", extra=SERVE),
-    *_rights(kinds.NODE, "list", "gpus, usage, submit, ports, doctor", extra=CLUSTER),
+    *_rights(kinds.NODE, "list", "gpus, usage, submit, status --ports, doctor", extra=CLUSTER),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor, volumes, submit", extra=CLUSTER),
     *_rights(
         kinds.PRIORITY_CLASS, "list", "submit --backend volcano, --dry-run=server", extra=CLUSTER

@@ -301,6 +301,12 @@ class ClusterCheck(
         tuple[str, ...], Note("of a namespace with a quota: what no quota or policy limits")
     ] = ()
 
+    def __repr__(self) -> str:
+        """Return what a Python shell shows, on one line."""
+        required = sum(not right.optional for right in self.missing)
+        rights = f"{required} rights are missing" if required else "all rights"
+        return f"<ClusterCheck {self.context}, namespace {self.namespace}: {rights}>"
+
     @property
     def ok(self) -> bool:
         return all(right.optional for right in self.missing)

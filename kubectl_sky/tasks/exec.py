@@ -71,7 +71,7 @@ class TaskEnvironment(Struct, frozen=True):
             values = [f"{name}={value}" for name, value in node.sweep.items()]
             swept = ["env", *values] if values else []
             args = ["/bin/sh", "-c", _AS_TASK_SCRIPT, "sh", lines, index, *swept, *command]
-        return Program(self.task.namespace, node.pod, target, args)
+        return Program(self.task.namespace, node.pod, target, args, command[0])
 
 
 class Stream(Struct, frozen=True):

@@ -101,6 +101,8 @@ ID_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # as in Kubernetes: no vowels, no l
 ID_LENGTH = 8
 ID = re.compile(r"[a-z]([a-z0-9]{7})")
 
+NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # a DNS label
+
 # A DNS subdomain: the syntax of the names of most objects.
 SUBDOMAIN = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

@@ -63,6 +63,23 @@ def test_namespace_that_may_not_be_read_is_not_checked(run: Run, api: FakeCluste
     assert run("logs", "nothing", "-n", "dev")[2].startswith('error: task "nothing" not found')
 
 
+def test_name_that_no_namespace_can_have_is_refused(run: Run) -> None:
+    code, _, err = run("list", "-n", "NOPE!")
+    assert code == 2
+    assert err.startswith('error: "NOPE!" cannot be the name of a namespace\nhint: it has lower')
+
+
+def test_file_of_docker_compose_is_no_task(run: Run) -> None:
+    Path("compose.yaml").write_text("services: {web: {image: x}}\n")
+    code, _, err = run("submit", "compose.yaml")
+    assert (code, "compose.yaml: a file of Docker Compose, no task" in err) == (2, True)
+
+
+def test_missing_file_of_a_volume_is_no_command(run: Run) -> None:
+    assert "kubectl sky run" in run("submit", "missing")[2]
+    assert "kubectl sky run" not in run("volumes", "apply", "missing")[2]
+
+
 def test_stop_says_that_it_deletes(run: Run) -> None:
     _, out, err = run("stop", "dev")
     assert out == "task/habits01 (dev) stopped\n"

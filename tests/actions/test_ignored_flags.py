@@ -19,8 +19,8 @@ TASK = "name: train\nrun: echo hello\n"
         ("list --context west --all-contexts", "--context cannot be combined with --all-contexts"),
         ("list --deleted --watch", "--deleted cannot be combined with --watch or --all-contexts"),
         (f"doctor {ID} --role", "--role cannot be combined with TASK"),
-        ("cp a:x b:y", "cannot copy from one node to another"),
-        ("cp x y", "source or target must be in a task"),
+        ("cp a:x b:y", "cannot copy from one node or volume to another"),
+        ("cp x y", "source or target must be in a task or on a volume"),
     ],
 )
 def test_flags_and_arguments_that_exclude_each_other_are_refused(

@@ -97,7 +97,7 @@ def test_list_columns_of_each_format(run: Run) -> None:
         [BAD, "bad", "failed", "0/2"],
         [GOOD, "good", "completed", "1/1"],
     ]
-    assert run("list", "-o", "wide")[1].splitlines()[0].split()[-2:] == ["UPDATED", "NOTE"]
+    assert run("list", "-o", "wide")[1].splitlines()[0].split()[-2:] == ["UPDATED", "REASON"]
     header, row = run("list", "--details", "--status", "succeeded")[1].splitlines()
     assert (header.split()[0], *header.split()[-2:]) == ("NAMESPACE", "USER", "JOBS")
     assert (row.split()[0], *row.split()[-2:]) == ("default", "alice", f"good-{GOOD}")

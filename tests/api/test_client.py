@@ -1,6 +1,7 @@
 """The client on a cluster in memory: what it sends, returns and raises."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -353,3 +354,13 @@ def test_notebook_shows_lists_as_escaped_tables(api: FakeCluster, client: Client
 def replace_name(status: TaskStatus | PipelineStatus, name: str) -> TaskStatus:
     assert isinstance(status, TaskStatus)
     return structs.replace(status, name=name)
+
+
+def test_exec_of_a_string_is_a_type_error(client: Client) -> None:
+    with pytest.raises(TypeError, match=r"a list of words: \['echo', 'x'\]"):
+        client.exec("hello", "echo x")
+
+
+def test_check_and_usage_are_short_in_a_shell(client: Client) -> None:
+    assert re.fullmatch(r"<ClusterCheck .*, namespace default: all rights>", repr(client.doctor()))
+    assert re.fullmatch(r"<Usage since 20..-..-..: 0.0 GPU-hours>", repr(client.usage()))

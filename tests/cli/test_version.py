@@ -88,7 +88,7 @@ def test_version_check_without_network_has_a_hint(
         raise web.FetchFailed("ConnectionFailed", "Name or service not known")
 
     monkeypatch.setattr(web, "fetch", refuse)
-    assert main.main(["version", "--check", "-o", "json"]) == 1
+    assert main.main(["version", "--check", "-o", "json"]) == 3
     assert capsys.readouterr() == (
         "",
         f"error: cannot ask {RELEASES} for the newest version: Name or service not known\n"

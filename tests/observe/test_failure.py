@@ -54,12 +54,15 @@ def test_end_text_names_reason_or_exit_code_with_meaning(
     assert end_text(reason, code) == text
 
 
-def test_describe_shown_log_is_not_repeated() -> None:
+def test_describe_shown_log_is_not_repeated_but_for_its_error() -> None:
     task = make_failed(terminated(1) | {})
     record = make_record(task, "kubectl-sky: files unpacked", "Traceback", "ValueError: bad")
     head = "node-0: exit code 1"
-    assert describe(task, record, "ValueError: bad") == head
-    assert describe(task, record, "2026-01-01T00:00:00Z ValueError: bad") == head, "timestamps"
+    assert describe(task, record, "ValueError: bad") == f"{head}: ValueError: bad"
+    silent = make_record(task, "kubectl-sky: files unpacked", "one", "two")
+    assert describe(task, silent, "two") == head
+    stamped = "2026-01-01T00:00:00Z ValueError: bad"
+    assert describe(task, record, stamped) == f"{head}: ValueError: bad"
     assert describe(task, record) == f"{head}; its last lines:\n  Traceback\n  ValueError: bad"
     assert describe(task, record, "an earlier line").endswith("\n  ValueError: bad")
 
