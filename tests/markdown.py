@@ -160,7 +160,7 @@ _PATTERNS = {
     "ip": r"\d+\.\d+\.\d+\.\d+(?::\d+)?",
     "duration": r"\d+(?:\.\d+)?(?:ms|s|m|h|d)(?:\d+[smh])?",
 }
-_PREFIX = re.compile(r"^\S+ \| ")
+_PREFIX = re.compile(r"^[^|]+ \| ")
 
 
 class Transcript:
