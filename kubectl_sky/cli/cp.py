@@ -46,8 +46,9 @@ def command(
     scope = options.scope(session, cluster, all_users)
     volumes = Volumes(session, cluster, scope, yes)
     volume = paths[0].volume or paths[1].volume
+    writes = paths[1].is_remote
     if volume:
-        with volumes.open(volumes.find_claim(volume)) as pod:
+        with volumes.open(volumes.find_claim(volume), writes=writes) as pod:
             action.copy_volume(pod, paths, output.note)
         return
     try:
@@ -56,5 +57,5 @@ def command(
         claim, located = action.locate_on_volume(error, paths)
         output.note(f'{error.end}: its volume is PVC "{claim}"')
         of_task = replace(volumes, scope=replace(scope, namespace=error.task.namespace))
-        with of_task.open(claim) as pod:
+        with of_task.open(claim, writes=writes) as pod:
             action.copy_volume(pod, located, output.note)

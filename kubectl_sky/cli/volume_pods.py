@@ -31,26 +31,28 @@ while [ "$idle" -lt 12 ]; do
   if grep -qsx tar /proc/[0-9]*/comm; then idle=0; fi
 done
 """
-_RESTRICTED = {
+# A pod that writes is the user of the image, as tasks are: it may own what they have written.
+_WRITER = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "runAsUser": 1000,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-_READER = {
-    "name": "volume-reader",
-    "resources": {"cpus": "0.1+", "memory": "0.1+"},
-    "max_duration": "12h",
-    "run": _IDLE,
-    "config": {
-        "kubernetes": {
-            "pod_config": {
-                "spec": {"containers": [{"name": "main", "securityContext": _RESTRICTED}]}
-            }
-        }
-    },
-}
+_READER = {**_WRITER, "runAsNonRoot": True, "runAsUser": 1000}
+
+
+def _task_file(claim: str, *, writes: bool) -> bytes:
+    """Return the task of a small pod that mounts a PVC."""
+    context = _WRITER if writes else _READER
+    spec = {"containers": [{"name": "main", "securityContext": context}]}
+    task = {
+        "name": "volume-reader",
+        "resources": {"cpus": "0.1+", "memory": "0.1+"},
+        "max_duration": "12h",
+        "volumes": {"/volume": claim},
+        "run": _IDLE,
+        "config": {"kubernetes": {"pod_config": {"spec": spec}}},
+    }
+    return json.dumps(task).encode()
 
 
 class Volumes(Struct, frozen=True):
@@ -62,7 +64,7 @@ class Volumes(Struct, frozen=True):
     yes: bool
 
     @contextmanager
-    def open(self, claim: str, folder: str = "") -> Iterator["VolumePod"]:
+    def open(self, claim: str, folder: str = "", *, writes: bool = False) -> Iterator["VolumePod"]:
         """Yield a pod that mounts the folder of a PVC; one that was started is deleted again.
 
         Raises UserError if the user does not agree to start one.
@@ -80,7 +82,7 @@ class Volumes(Struct, frozen=True):
         if not self.yes:
             options.confirm(f'no running pod mounts PVC "{claim}": start one to open it?')
 
-        stdin = io.BytesIO(json.dumps(_READER | {"volumes": {"/volume": claim}}).encode())
+        stdin = io.BytesIO(_task_file(claim, writes=writes))
         source = Source("<volume>", Overrides(), os.environ, stdin, in_memory=True)
         connection = replace(self.cluster.flags(), namespace=self.scope.namespace)
         ui = Collected()

@@ -7,14 +7,14 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from kubectl_sky.cluster import exec as executing
-from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, UserError
-from kubectl_sky.observe import nodes
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.volumes import VolumeFile, VolumeUsage
+from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.words import age, kinds, names
+from kubectl_sky.words import age, names
 
 _IDLE_SECONDS = 120.0
 _MAX_LIST_BYTES = 16 << 20
@@ -88,18 +88,13 @@ class VolumePod(Struct, frozen=True):
 
 def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> VolumePod | None:
     """Return a running pod of a task in the scope that mounts this folder of a PVC."""
-    pods = objects.list_all(session, kinds.POD, scope.namespace, label_selector=scope.selector)
-    for pod in scope.filter_owned(pods):
-        is_running = nodes.container(pod).state.running
-        if not is_running or pod.metadata.deletion_timestamp:
-            continue
-
-        volumes = {volume.name for volume in pod.spec.volumes or () if volume.claim == claim}
-        (main,) = (item for item in pod.spec.containers if item.name == names.CONTAINER)
-        for mount in main.volume_mounts or ():
-            above = PurePosixPath(mount.sub_path)
-            if mount.name in volumes and PurePosixPath(folder).is_relative_to(above):
-                path = mount.mount_path / PurePosixPath(folder).relative_to(above)
-                metadata = pod.metadata
-                return VolumePod(session, metadata.namespace, metadata.name, path)
+    for task in find.list_tasks(session, scope):
+        runs = (node for node in task.nodes if node.state is State.RUNNING and node.pod)
+        node = next(runs, None)
+        for mount in task.requested.mounts if node else ():
+            below = PurePosixPath(folder)
+            is_mounted = mount.pvc == claim and below.is_relative_to(mount.folder)
+            if node and is_mounted and mount.path.startswith("/"):
+                path = mount.path / below.relative_to(mount.folder)
+                return VolumePod(session, task.namespace, node.pod, path)
     return None
