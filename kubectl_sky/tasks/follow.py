@@ -60,20 +60,22 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
             client = PipelineClient(finish, ui.note, request.leads, request.stop)
             finished = follow_stages(session, target, client)
         check_outcome(session, finished, _show(request, ui))
-        _note_times(session, finished, ui)
+        _note_end(session, finished, ui)
     except KeyboardInterrupt:
         raise _note_interrupted(target) from None
     if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
         ui.note(_access_hint(target.id))
 
 
-def _note_times(session: Session, target: Target, ui: UI) -> None:
-    """Note how long a completed task took, for a person at a terminal."""
+def _note_end(session: Session, target: Target, ui: UI) -> None:
+    """Note how long a completed task took, and where its results are, at a terminal."""
     if ui.live and isinstance(target, TaskStatus) and target.state is State.COMPLETED:
         from kubectl_sky.tasks import timeline  # noqa: PLC0415 -- for people only
 
         with suppress(SkyError):
             ui.notes(task.summary for task in timeline.read(session, [target]).tasks)
+        if target.results_step:
+            ui.note(f"what it has written to volumes: {target.results_step}")
 
 
 def follow_tasks(

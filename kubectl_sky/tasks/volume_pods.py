@@ -11,6 +11,7 @@ from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, UserError
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.reasons import TERMINATING
 from kubectl_sky.observe.volumes import VolumeFile, VolumeUsage
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
@@ -89,8 +90,12 @@ class VolumePod(Struct, frozen=True):
 def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> VolumePod | None:
     """Return a running pod of a task in the scope that mounts this folder of a PVC."""
     for task in find.list_tasks(session, scope):
-        runs = (node for node in task.nodes if node.state is State.RUNNING and node.pod)
-        node = next(runs, None)
+        running = (
+            node
+            for node in task.nodes
+            if node.state is State.RUNNING and node.pod and node.reason != TERMINATING
+        )
+        node = None if task.deletion.since else next(running, None)
         for mount in task.requested.mounts if node else ():
             below = PurePosixPath(folder)
             is_mounted = mount.pvc == claim and below.is_relative_to(mount.folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command import Command
+from tests.polling import eventually
 
 TASK = """
 name: out
@@ -32,7 +33,7 @@ def test_results_of_a_finished_task_are_copied_from_its_volume(
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "got" / "model").read_text() == "good\n"
     assert (tmp_path / "got" / "sub" / "log").read_text() == "1\n"
-    assert sky("list", "-o", "name").stdout == f"task/{task}\n", "the pod for it is gone"
+    eventually(lambda: sky("list", "-o", "name").stdout == f"task/{task}\n")  # its pod is gone
 
 
 def test_volume_is_listed_measured_and_copied_to(sky: Command, tmp_path: Path, task: str) -> None:
