@@ -72,11 +72,7 @@ def command(
     """
     from kubectl_sky.tasks import evidence, pending
 
-    if sum(flags.values()) > 1:
-        raise UserError("--watch, --timeline, --goodput and --ports exclude each other")
-    for name in ("timeline", "goodput"):
-        if flags[name] and form == "name":
-            raise UserError(f"--{name} excludes -o name")
+    _check(form, flags)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     if choice.may_be_several:
@@ -95,6 +91,14 @@ def command(
         output.out(_format(match, form, evidence.of_deleted_pods(session, match)))
         return
     output.out(_format(match, form))
+
+
+def _check(form: str | None, flags: Mapping[str, bool]) -> None:
+    if sum(flags.values()) > 1:
+        raise UserError("--watch, --timeline, --goodput and --ports exclude each other")
+    for name in ("timeline", "goodput"):
+        if flags[name] and form == "name":
+            raise UserError(f"--{name} excludes -o name")
 
 
 def _show_timeline(session: "Session", _scope: "Scope", match: "Target", form: str | None) -> None:
