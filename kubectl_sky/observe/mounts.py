@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import Annotated
 
 from kubectl_sky.words.documents import Note, Part
-from kubectl_sky.words.pod_objects import Container, TemplateSpec
+from kubectl_sky.words.pod_objects import TaskContainer, TemplateSpec
 
 _LINKS = "KUBECTL_SKY_LINKS"
 
@@ -18,7 +18,7 @@ class PvcMount(Part, frozen=True):
     folder: Annotated[str, Note("of the PVC; empty for all of it")] = ""
 
 
-def list_mounts(spec: TemplateSpec, container: Container) -> Iterator[PvcMount]:
+def list_mounts(spec: TemplateSpec, container: TaskContainer) -> Iterator[PvcMount]:
     """Yield the mounts of PVCs; one in the home folder, which is a link, by its path there."""
     claims = {volume.name: volume.claim for volume in spec.volumes or () if volume.claim}
     links = next((it.value or "" for it in container.env or () if it.name == _LINKS), "")

@@ -11,7 +11,7 @@ from kubectl_sky.spec.variables import RESERVED, is_named_as_secret
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.documents import Note, Part, always
 from kubectl_sky.words.expansion import unescape
-from kubectl_sky.words.pod_objects import Container, Resources
+from kubectl_sky.words.pod_objects import Resources, TaskContainer
 from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 
@@ -62,7 +62,7 @@ def requested(item: TaskObject) -> Requested:
     )
 
 
-def _user_variables(container: Container) -> Iterator[tuple[str, str]]:
+def _user_variables(container: TaskContainer) -> Iterator[tuple[str, str]]:
     for variable in container.env or ():
         name = variable.name
         is_ours = name in RESERVED or name.startswith(_OUR_PREFIXES)

@@ -36,10 +36,15 @@ class Container(Fields, frozen=True, kw_only=True):
     """A container of a pod template."""
 
     name: str = ""
-    env: tuple[EnvVar, ...] | None = None
     image: str = ""
     resources: Resources | None = None
     volume_mounts: tuple[VolumeMount, ...] | None = None
+
+
+class TaskContainer(Container, frozen=True, kw_only=True):
+    """A container of the pod template of a task, with its variables."""
+
+    env: tuple[EnvVar, ...] | None = None
 
 
 class Probe(Fields, frozen=True, kw_only=True):
@@ -152,10 +157,16 @@ class TemplateSpec(Fields, frozen=True, kw_only=True):
         return (selector and selector.node_selector_terms) or ()
 
 
+class TaskTemplateSpec(TemplateSpec, frozen=True, kw_only=True):
+    """What the pods of a task request; their variables differ from node to node."""
+
+    containers: tuple[TaskContainer, ...] = ()
+
+
 class PodTemplate(Fields, frozen=True, kw_only=True):
     """A pod template."""
 
-    spec: TemplateSpec = TemplateSpec()
+    spec: TaskTemplateSpec = TaskTemplateSpec()
 
 
 class ClaimReference(Fields, frozen=True, kw_only=True):

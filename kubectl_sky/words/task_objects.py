@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import field
 
 from kubectl_sky.words.objects import Condition, Fields, MaybeTime, Object, Texts
-from kubectl_sky.words.pod_objects import Container, PodTemplate, TemplateSpec
+from kubectl_sky.words.pod_objects import PodTemplate, TaskContainer, TaskTemplateSpec
 
 
 class ExitCodes(Fields, frozen=True, kw_only=True):
@@ -176,13 +176,13 @@ class TemplateMetadata(Fields, frozen=True, kw_only=True):
     labels: Texts = field(default_factory=dict)
 
 
-class ServiceContainer(Container, frozen=True, kw_only=True):
+class ServiceContainer(TaskContainer, frozen=True, kw_only=True):
     """A container of a service."""
 
     args: tuple[str, ...] | None = None
 
 
-class ServiceTemplateSpec(TemplateSpec, frozen=True, kw_only=True):
+class ServiceTemplateSpec(TaskTemplateSpec, frozen=True, kw_only=True):
     """What the pods of a service run."""
 
     containers: tuple[ServiceContainer, ...] = ()
