@@ -5,7 +5,10 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from kubectl_sky.errors import UserError
+from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redact
@@ -13,7 +16,7 @@ from kubectl_sky.submitting import taskfile
 from kubectl_sky.submitting.decisions import log_decisions
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks.ui import UI
-from kubectl_sky.words import owners, private, settings
+from kubectl_sky.words import names, owners, private, settings
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import Decision, decide
 
@@ -38,12 +41,19 @@ def render_files(
     rendered = []
     for task_file in taskfile.prepare_all(sources, ui):
         decision = decide(task_file.entries, facts, task_file.settings)
+        plans = tuple(map(_without_revision, decision.plans))  # manifests in git would change it
+        decision = replace(decision, plans=plans)
         log_decisions(task_file, decision)
         ui.notes((*task_file.remarks, *decision.notes))
         if explain and any(task.kubernetes.pod for task in task_file.tasks):
             ui.note("config.kubernetes.pod_config: objects that it changes are not annotated")
         rendered.append(render(task_file, decision, show_secrets, explain))
     return manifests.merge(rendered)
+
+
+def _without_revision(plan: Plan) -> Plan:
+    annotations = {key: plan.annotations[key] for key in plan.annotations if key != names.REVISION}
+    return replace(plan, annotations=annotations)
 
 
 def render(
