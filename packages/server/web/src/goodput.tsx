@@ -1,6 +1,6 @@
 // What the time of a task went into: read when it is asked for, as that reads a whole log.
 import { useState } from "preact/hooks";
-import { type Goodput as Uses, get, type TaskGoodput, taskPath } from "./api";
+import { get, type TaskGoodput, taskPath, type Goodput as Uses } from "./api";
 import { span } from "./format";
 import { ErrorNote } from "./parts";
 import type { TaskScope } from "./route";

@@ -59,6 +59,11 @@ export interface Timeline {
   tasks: TaskTimeline[];
 }
 
+export interface Goodput {
+  now: string;
+  tasks: TaskGoodput[];
+}
+
 export interface Volume {
   volume_id: string;
   name: string;
@@ -304,6 +309,35 @@ export interface Span {
   phase: string;
   start: string;
   end: string | null;
+}
+
+export interface TaskGoodput {
+  task_id: string;
+  name: string;
+  status: string;
+  seconds: number;
+  shares: TimeUse[];
+  nodes: NodePace[];
+  slow_since?: string;
+  former?: string;
+  former_step_seconds?: number;
+  notes?: string[];
+}
+
+export interface TimeUse {
+  use: string;
+  seconds: number;
+  percent: number;
+  gpu_hours?: number;
+}
+
+export interface NodePace {
+  index: number;
+  name: string;
+  steps: number;
+  step_seconds?: number;
+  latest_seconds?: number;
+  slow_since?: string;
 }
 
 export interface VolumeMetadata {
