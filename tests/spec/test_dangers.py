@@ -124,7 +124,7 @@ def test_dangers_harmless_values_are_not_reported(spec: object) -> None:
 
 def test_dangers_secret_in_path_is_not_printed() -> None:
     (document,) = read("secrets: {S: hunter2}\nfile_mounts: {/a: /srv/$S}\nrun: x\n")
-    (danger,) = dangers.in_local_files(document, "/work", lambda path: path)
+    (danger,) = dangers.in_local_files(document, ["/work"], lambda path: path)
     assert "hunter2" not in str(danger)
     assert (danger.problem.path, danger.problem.severity) == ("file_mounts./a", "warning")
 
