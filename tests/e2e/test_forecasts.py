@@ -91,6 +91,7 @@ def make_cells(seed: int) -> Cells:
     name = f"cells-{seed}"
     nodes = []
     running = []
+    labels_of_running = {"state": name, "role": "running"}
     for at in range(rng.randint(1, 4)):
         host = f"{name}-{at}"
         cpu = rng.randint(2, 8)
@@ -118,7 +119,7 @@ def make_cells(seed: int) -> Cells:
                 {
                     "apiVersion": "v1",
                     "kind": "Pod",
-                    "metadata": {"name": f"{host}-{number}", "labels": {"state": name}},
+                    "metadata": {"name": f"{host}-{number}", "labels": labels_of_running},
                     "spec": pod_spec(str(used), **fields, priorityClassName=priority),
                 }
             )
@@ -230,18 +231,18 @@ def check_cells(kubectl: Command, states: list[Cells], found: dict[str, Forecast
     waits = {name for name, said in found.items() if said.outlook != "now"}
     assert len(waits) > STATES // 10, "the states are too easy"
 
-    running = [pod["metadata"]["name"] for state in states for pod in state.running]
-    kubectl("delete", "pods", "--ignore-not-found", "--force", *running)
+    kubectl("delete", "pods", "-l", "role=running", "--force")
     later = [state for state in states if found[state.name].outlook == "later"]
     never = [state for state in states if found[state.name].outlook == "never"]
     free = [it for it in later if not any(node["spec"]["unschedulable"] for node in it.nodes)]
-    wait_for_controller(lambda: all(has_started(kubectl, state) for state in free))
-    assert not [state.name for state in never if has_started(kubectl, state)]
+    wait_for_controller(lambda: not {state.name for state in free} & find_waiting(kubectl))
+    assert {state.name for state in never} <= find_waiting(kubectl)
 
 
-def has_started(kubectl: Command, state: Cells) -> bool:
-    pods = kubectl.json("get", "pods", "-l", f"state={state.name}")["items"]
-    return all(pod["spec"].get("nodeName") for pod in pods)
+def find_waiting(kubectl: Command) -> set[str]:
+    """Return the states whose tasks have not started as a whole."""
+    pods = kubectl.json("get", "pods")["items"]
+    return {pod["metadata"]["labels"]["state"] for pod in pods if not pod["spec"].get("nodeName")}
 
 
 class Cohort(NamedTuple):
@@ -263,7 +264,7 @@ def make_quota(rng: random.Random, is_in_cohort: bool) -> Json:
     return quota
 
 
-def make_job(rng: random.Random, name: str, queue: str, cohort: str) -> Json:
+def make_job(rng: random.Random, name: str, queue: str, cohort: str, role: str) -> Json:
     cpu = cpu_of(rng, 4)
     zone = {"nodeSelector": {"zone": rng.choice("ab")}} if rng.random() < 0.3 else {}
     count = rng.randint(1, 2)
@@ -272,7 +273,7 @@ def make_job(rng: random.Random, name: str, queue: str, cohort: str) -> Json:
         "kind": "Job",
         "metadata": {
             "name": name,
-            "labels": {QUEUE: queue, "state": cohort},
+            "labels": {QUEUE: queue, "state": cohort, "role": role},
         },
         "spec": {
             "suspend": True,
@@ -331,10 +332,10 @@ def make_cohort(seed: int, namespace: str) -> Cohort:
             },
         ]
         jobs += [
-            make_job(rng, f"{queue}-job-{number}", queue, name)
+            make_job(rng, f"{queue}-job-{number}", queue, name, "other")
             for number in range(rng.randint(0, 3))
         ]
-    return Cohort(name, objects, jobs, make_job(rng, f"{name}-task", f"{name}-0", name))
+    return Cohort(name, objects, jobs, make_job(rng, f"{name}-task", f"{name}-0", name, "task"))
 
 
 def test_forecasts_of_queues_are_what_kueue_does(
@@ -430,8 +431,7 @@ def check_queues(kubectl: Command, states: list[Cohort], found: dict[str, Foreca
     outlooks = {said.outlook for said in found.values()}
     assert outlooks == {"now", "later", "never"}, "the states are too easy"
 
-    others = [job["metadata"]["name"] for state in states for job in state.jobs]
-    kubectl("delete", "jobs", *others)
+    kubectl("delete", "jobs", "-l", "role=other", "--wait=false")
     later = [state for state in states if found[state.name].outlook == "later"]
     never = [state for state in states if found[state.name].outlook == "never"]
     wait_for_controller(

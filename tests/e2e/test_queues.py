@@ -253,7 +253,8 @@ def test_submit_dry_run_says_when_queue_admits_task(sky: Command, kubectl: Comma
     assert sky(*flags, "-d", "--id", "later001", stdin=task).returncode == 0
     wait_for_controller(lambda: "would be second in queue" in forecast(task))
     status = sky("queues", "status", "gold").stdout
-    assert re.search(r"^Next task: +would be second in queue; about \d", status, re.MULTILINE)
+    next_task = r"^Next task: +would be admitted now if it requests up to 100m cpu, \S+ memory$"
+    assert re.search(next_task, status, re.MULTILINE)
     assert re.search(r"^1 +Job/later-\S+ +0 +\S+ +about \d\S+ +couldn't", status, re.MULTILINE)
     done = sky(*flags, "--dry-run=server", stdin=task.replace("200m", "2"))
     assert (done.returncode, done.stdout) == (3, "")
