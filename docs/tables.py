@@ -9,6 +9,7 @@ import kubectl_sky
 import kubectl_sky_server
 from kubectl_sky.actions.local import LocalCluster
 from kubectl_sky.cli import skypilot
+from kubectl_sky.cli.skypilot_options import COMMON, OPTIONS
 from kubectl_sky.spec.danger_fields import MEANINGS, METADATA, POD_FIELDS, ROWS, DangerClass
 from kubectl_sky.tasks.describe import ClusterEvent
 from kubectl_sky.words import documents
@@ -25,8 +26,8 @@ recognized by name, at any depth, in containers, initContainers and volumes alik
 labels are listed by their beginning; other `*` are any name or item.
 """
 _SKYPILOT_INTRO = """\
-What the error says if you type SkyPilot's commands and options from habit. The other options of
-`sky launch`, `jobs launch`, `exec`, `logs` and `status` are the same here.
+What the error says if you type SkyPilot's commands and options from habit. All other options are
+the same here.
 [From SkyPilot](../from-skypilot.md) has the differences of task files.
 """
 
@@ -105,9 +106,17 @@ def _skypilot() -> Iterator[str]:
     yield f"# SkyPilot's commands and options\n\n{_SKYPILOT_INTRO}"
     verbs = ((f"`sky {name}`", verb.answer) for name, verb in skypilot.VERBS.items())
     yield _table(["SkyPilot", "here"], verbs)
-    for command, answers in skypilot.OPTIONS.items():
-        names: dict[str, list[str]] = {}
-        for name, answer in answers.items():
-            names.setdefault(answer, []).append(f"`{name}`")
-        yield f"## Options of `kubectl sky {command}` {{#{command.replace(' ', '-')}}}\n"
-        yield _table(["option", "here"], ((", ".join(all_), text) for text, all_ in names.items()))
+    yield "## Options of every command\n"
+    yield _answers(COMMON)
+    for command, answers in OPTIONS.items():
+        verb = skypilot.VERBS.get(command)
+        program = "sky" if verb and verb.command != command else "kubectl sky"
+        yield f"## Options of `{program} {command}` {{#{command.replace(' ', '-')}}}\n"
+        yield _answers(answers)
+
+
+def _answers(answers: Mapping[str, str]) -> str:
+    names: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        names.setdefault(answer, []).append(f"`{name}`")
+    return _table(["option", "here"], ((", ".join(all_), text) for text, all_ in names.items()))

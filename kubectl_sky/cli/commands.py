@@ -260,29 +260,49 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
     answer = ""
     command = " ".join(_path(ctx))
     if isinstance(error, click.NoSuchOption):
-        params = ctx.command.get_params(ctx)
-        known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
-        names = [flag[0].partition("=")[0] for flag in Arguments(params, args).flags]
-        answers = {name: skypilot.option(command, name) for name in names if name not in known}
-        if not any(answers.values()):
-            takes_program = any((param.metavar or "").startswith("-- ") for param in params)
-            if not takes_program or "--" in args:
-                options_ = {*(error.possibilities or ())} - _NOT_GUESSED
-                similar = {name.lstrip("-"): name for name in sorted(options_)}
-                words = get_close_matches(error.option_name.lstrip("-"), similar, cutoff=0.75)
-                close = [similar[word] for word in words]
-                return click.NoSuchOption(error.option_name, error.message, close, ctx)
-            message = error.message.rstrip(".")
-            return click.UsageError(f"{message}; write the options of CMD after --", ctx)
-        lines = [
-            f"No such option '{name}'; {then or 'see --help'}" for name, then in answers.items()
-        ]
-        return click.UsageError("\n".join(lines), ctx)
+        return _unknown_options(error, ctx, args)
     if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
         answer = skypilot.option(command, error.option_name)
+    elif isinstance(error, click.BadParameter) and error.param:
+        typed = [name for name in error.param.opts if name in args]
+        answer = "".join(skypilot.option(command, name) for name in typed)
     elif "unexpected extra argument" in error.message:
         answer = skypilot.ARGUMENTS.get(command, "")
-    return click.UsageError(f"{error.message.rstrip('.')}; {answer}", ctx) if answer else error
+    message = error.format_message().rstrip(".")
+    return click.UsageError(f"{message}; {answer}", ctx) if answer else error
+
+
+def _unknown_options(
+    error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
+) -> click.UsageError:
+    """Return the error of all unknown options, with what to type instead, a line each."""
+    from kubectl_sky.cli import skypilot
+
+    params = ctx.command.get_params(ctx)
+    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
+    names = [flag[0].partition("=")[0] for flag in Arguments(params, args).flags]
+    # The digits of `-i10` are no options.
+    unknown = [name for name in names if name not in known and not name[1:].isdigit()]
+    command = " ".join(_path(ctx))
+    answers = {name: skypilot.option(command, name) for name in unknown or [error.option_name]}
+
+    takes_program = any((param.metavar or "").startswith("-- ") for param in params)
+    if takes_program and "--" not in args and not any(answers.values()):
+        message = error.message.rstrip(".")
+        return click.UsageError(f"{message}; write the options of CMD after --", ctx)
+
+    lines = []
+    for name, answer in answers.items():
+        advice = answer or _similar(name, known)
+        lines.append(f"no such option '{name}'; {advice}" if advice else f"no such option '{name}'")
+    return click.UsageError("\n".join(lines), ctx)
+
+
+def _similar(option: str, known: Iterable[str]) -> str:
+    """Propose a similar option, if there is one; they are compared without their dashes."""
+    by_word = {name.lstrip("-"): name for name in sorted({*known} - _NOT_GUESSED)}
+    matches = get_close_matches(option.lstrip("-"), by_word, n=1, cutoff=0.75)
+    return f"did you mean '{by_word[matches[0]]}'?" if matches else ""
 
 
 def _incomplete(ctx: click.Context) -> tuple[type[Exception], ...]:

@@ -73,7 +73,11 @@ def command(
     if len(program) == 1 and " " in program[0].strip():  # a line of a shell, as in SkyPilot
         program = ("/bin/sh", "-c", _SHELL_LINE, program[0])
     if not program:
-        raise click.UsageError("Missing argument '-- CMD...'.", click.get_current_context())
+        from kubectl_sky.cli import skypilot
+
+        answer = f"; {skypilot.option('exec', '-c')}" if flags["container"] else ""
+        message = f"missing argument '-- CMD...'{answer}"
+        raise click.UsageError(message, click.get_current_context())
     if before_dashes is None and program[0].endswith((".yaml", ".yml")):  # as in SkyPilot
         raise UserError(
             f'"{program[0]}" is a file; exec runs a program in the task',

@@ -283,7 +283,7 @@ def _prepare_streams() -> None:
 def _usage_error(error: click.ClickException) -> UserError:
     message = plain(error.format_message()).rstrip(".")  # it quotes arguments
     message = re.sub(r"\. \(?Did you mean (.*\?)\)?$", r"; did you mean \1", message)
-    message = re.sub(r"a valid integer( range)?$", "a whole number", message)
+    message = re.sub(r"a valid integer( range)?(?=;|$)", "a whole number", message)
     context = getattr(error, "ctx", None)
     hint = f"run `{context.command_path} --help` for options and examples" if context else ""
     return UserError(message[:1].lower() + message[1:], hint)

@@ -233,12 +233,10 @@ def name_value(param: click.Parameter) -> None:
 
 
 def _check_server(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Return an address; for a word, name the option that users of SkyPilot mean by -s."""
+    """Return an address; a word is not one, but what users of SkyPilot mean by -s."""
     if value and value.isalnum() and not context.resilient_parsing:
-        from kubectl_sky.cli import skypilot
-
-        answer = skypilot.option(context.info_name or "", "-s") or "use https://HOST:PORT"
-        raise click.BadParameter(f'"{value}" is not a server address; {answer}', context, option)
+        message = f'"{value}" is not a server address such as https://HOST:PORT'
+        raise click.BadParameter(message, context, option)
     return value
 
 

@@ -1,13 +1,17 @@
 """What users of SkyPilot type from habit, and what to type here: data and two lookups.
 
 Imported only when a command or an option is unknown. docs/tables.py makes a page of it, and a test
-compares it with SkyPilot's own commands, and with the options of the most frequent ones.
+compares it with SkyPilot's own commands.
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from kubectl_sky.cli.skypilot_options import COMMON, FLAGS, NO_POOLS, NO_WORKSPACES, OPTIONS
+
+Flag = tuple[str, ...]  # the name of an option, then its words as they were typed
 
 
 class Verb(NamedTuple):
@@ -22,10 +26,8 @@ class Verb(NamedTuple):
 
 
 _DELETES = "use `kubectl sky stop TASK`, which deletes the task and its logs"
-_NO_POOLS = "there are no pools of workers: submit each job, or an array with --array"
 _NO_SERVER = "there is no SkyPilot API server: commands talk to the cluster of your kubeconfig"
 _KUBECONFIG = "your kubeconfig logs you in; `kubectl sky auth login` only names the owner"
-_NO_WORKSPACES = "there are no workspaces: use namespaces, with -n NAMESPACE"
 _NO_SSH_POOLS = "there are no SSH node pools: add the machines to a Kubernetes cluster"
 
 VERBS: Mapping[str, Verb] = {
@@ -66,11 +68,11 @@ VERBS: Mapping[str, Verb] = {
     "jobs cancel": Verb("stop", _DELETES),
     "jobs logs": Verb("logs", "the same as `kubectl sky logs -f`"),
     "jobs dashboard": Verb("dashboard"),
-    "jobs pool": Verb("", _NO_POOLS),
-    "jobs pool apply": Verb("", _NO_POOLS),
-    "jobs pool status": Verb("", _NO_POOLS),
-    "jobs pool down": Verb("", _NO_POOLS),
-    "jobs pool logs": Verb("", _NO_POOLS),
+    "jobs pool": Verb("", NO_POOLS),
+    "jobs pool apply": Verb("", NO_POOLS),
+    "jobs pool status": Verb("", NO_POOLS),
+    "jobs pool down": Verb("", NO_POOLS),
+    "jobs pool logs": Verb("", NO_POOLS),
     "jobs": Verb("", "jobs are tasks: use `kubectl sky submit`, `list`, `status`, `logs`, `stop`"),
     "dashboard": Verb("dashboard"),
     "ui": Verb("ui", "`kubectl sky ui` is in the terminal, `kubectl sky dashboard` in the browser"),
@@ -91,9 +93,9 @@ VERBS: Mapping[str, Verb] = {
     "api login": Verb("", _KUBECONFIG),
     "api logout": Verb("", _KUBECONFIG),
     "api info": Verb("auth whoami"),
-    "workspace": Verb("", _NO_WORKSPACES),
-    "workspace use": Verb("", _NO_WORKSPACES),
-    "workspace info": Verb("", _NO_WORKSPACES),
+    "workspace": Verb("", NO_WORKSPACES),
+    "workspace use": Verb("", NO_WORKSPACES),
+    "workspace info": Verb("", NO_WORKSPACES),
     "ssh": Verb(
         "exec",
         "use `kubectl sky exec TASK -it -- bash`, or `kubectl sky dev ssh-config`",
@@ -165,152 +167,6 @@ OTHER_VERBS: Mapping[str, Verb] = {
     "local delete": Verb("local down"),
 }
 
-_CONFIG = "use `kubectl sky config set`, or `config:` in the file"
-_NOTHING_RUNS_ON = "leave it out: a task's pods end when it ends"
-_NO_TIERS = "leave it out; for a fast or local disk, use a volume with a StorageClass"
-_WAITS = "leave it out: pods wait until they have a cluster node"
-_JOBS_ARE_TASKS = "leave it out: jobs are tasks, see `kubectl sky list`"
-_ALL_STATES = "leave it out: finished tasks are listed, too"
-_NO_FILE = "leave it out: the file is an argument"
-_ONE_TASK = "name the task as an argument; here, -n is --namespace"
-_NO_CONTROLLER = "leave it out: there is no controller and no load balancer"
-_VOLUME = "use `kubectl sky volumes create NAME SIZE`, or write it in FILE"
-_ALWAYS_ASKED = "leave it out: the cluster is always asked"
-
-# Our command to options of `sky launch`, `jobs launch`, `exec`, `logs` and `status`, and what to do
-# instead. All others have only click's line, which names --help.
-OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "submit": {
-        "--config": _CONFIG,
-        "--async": "use --detach",
-        "--no-async": "leave it out: it is the default",
-        "--detach-run": "use --detach",
-        "-no-d": "leave out --detach",
-        "--dryrun": "use --dry-run",
-        "--cluster": "use --name; here, --cluster is a cluster of the kubeconfig",
-        "-c": "use --name",
-        "-n": "for the name of the task, use --name; here, -n is --namespace",
-        "-i": _NOTHING_RUNS_ON,
-        "--idle-minutes-to-autostop": _NOTHING_RUNS_ON,
-        "--wait-for": _NOTHING_RUNS_ON,
-        "--down": _NOTHING_RUNS_ON,
-        "--cloud": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
-        "--region": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
-        "--zone": "to choose cluster nodes, write `nodeSelector` in pod_config in the file",
-        "--instance-type": "use --cpus, --memory and --gpus",
-        "-t": "use --cpus, --memory and --gpus",
-        "--disk-tier": _NO_TIERS,
-        "--local-disk": _NO_TIERS,
-        "--network-tier": "write `network_tier:` below `resources:` in the file",
-        "--job-recovery": "write `job_recovery:` below `resources:` in the file",
-        "--retry-until-up": _WAITS,
-        "-r": _WAITS,
-        "--no-setup": "remove `setup` from the file: pods are new, so nothing is set up already",
-        "--time": "use --max-duration: 10h, 90m",
-        "--exclude": "use --exclude-node",
-        "-x": "use --exclude-node",
-        "--dependency": "use --after TASK",
-        "--fast": "leave it out: nothing is provisioned",
-        "--clone-disk-from": "use a volume: `volumes:` in the file",
-        "--clone": "use a volume: `volumes:` in the file",
-        "-f": _NO_FILE,
-        "-e": "use --env",
-        **dict.fromkeys(("-g", "--accelerators"), "use --gpus"),
-        **dict.fromkeys(("-N", "--nodes"), "use --num-nodes"),
-        "--partition": "use --queue",
-        "--timeout": "use --wait-timeout for the start, or --max-duration",
-        **dict.fromkeys(("--wait", "--follow"), "leave it out: it is the default"),
-        "--no-follow": "use --detach",
-        "--label": "write `labels:` below `resources:` in the file",
-        "--volume": "write `volumes:` in the file",
-        "--mount": "write `volumes:` or `file_mounts:` in the file",
-        "--retries": "write `job_recovery:` below `resources:` in the file",
-        "--replicas": "use `kubectl sky serve up`",
-        "--command": "write `run:` in the file",
-        "--resize": "leave it out: each task has its own pods; use --num-nodes",
-        "--docker": "leave it out; `kubectl sky local up` starts a cluster on this machine",
-        "--num-jobs": "use --array: 10 jobs are --array 0-9",
-        "--pool": _NO_POOLS,
-        "-p": _NO_POOLS,
-        "--job-group": "use `execution: parallel` in the header of a file of several tasks",
-        "--workspace": _NO_WORKSPACES,
-        "-w": _NO_WORKSPACES,
-    },
-    "exec": {
-        "--cluster": "give the task instead: `kubectl sky exec TASK -- CMD`",
-        "-c": "give the task instead: `kubectl sky exec TASK -- CMD`; here, -c is --container",
-        "-d": "it runs until the program ends; add & and redirect its output",
-        "--detach-run": "it runs until the program ends; add & and redirect its output",
-        "--gpus": "leave it out: it runs in the task, with the task's GPUs",
-    },
-    "list": {
-        "-s": "use --status",
-        "--field-selector": "use --status STATE, --since or -l: tasks have no other fields",
-        **dict.fromkeys(("-a", "--all"), _ALL_STATES),
-        "-u": "use --all-users",
-        **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
-    },
-    "stop": {
-        "-a": "use --all",
-        "-n": _ONE_TASK,
-        "-f": "name the task, not its file",
-        "--purge": "leave it out: all objects are deleted",
-    },
-    "validate": {"-f": _NO_FILE},
-    "gpus": dict.fromkeys(("-a", "--all"), "leave it out: all are shown"),
-    "volumes create": dict.fromkeys(("--size", "--name"), _VOLUME),
-    "volumes apply": dict.fromkeys(("--name", "--size", "--type", "--infra"), _VOLUME),
-    "volumes delete": {"-a": "use --all"},
-    "serve up": {"--service-name": "use --name", "-f": _NO_FILE},
-    "serve update": {"--mode": "leave it out: replicas are replaced one by one", "-f": _NO_FILE},
-    "serve status": {
-        "--endpoint": "leave it out: the endpoints are shown",
-        "-v": "leave it out; -v 6 prints the HTTP requests",
-    },
-    "serve logs": {
-        **dict.fromkeys(("--controller", "--load-balancer"), _NO_CONTROLLER),
-        "--no-follow": "leave it out: it is the default",
-        "--sync-down": "redirect the output to a file",
-    },
-    "serve down": {
-        "-a": "use --all",
-        "--purge": "leave it out: all objects are deleted",
-        "--replica-id": "use `kubectl delete pod`: the Deployment makes another replica",
-    },
-    "logs": {
-        "-n": _ONE_TASK,
-        "--controller": _NO_CONTROLLER,
-        "--config": _CONFIG,
-        "--no-follow": "use `kubectl sky logs` without -f",
-        "--sync-down": "use --output-dir DIR",
-        "-s": "for --sync-down, use --output-dir DIR; here, -s is --server",
-        "--status": "use `kubectl sky wait TASK`: it exits with 4 if the task failed",
-        "--worker": "use --rank",
-        "-w": "use --rank",
-        "--provision": "use `kubectl sky doctor TASK`",
-        "--autostop": _NOTHING_RUNS_ON,
-        "--all-containers": "name one with -c: the other containers are not the task's",
-        "--include": "use --grep",
-        "-i": "use --grep",
-        "-e": "use --exclude",
-    },
-    "status": {
-        "--config": _CONFIG,
-        "-a": "use --all",
-        **dict.fromkeys(("--kubernetes", "--k8s"), "use `kubectl sky list`"),
-        "--verbose": "use -o json; -v 6 prints the HTTP requests",
-        "-v": "for more details, use -o json; -v 6 prints the HTTP requests",
-        "--refresh": _ALWAYS_ASKED,
-        "-r": _ALWAYS_ASKED,
-        "-u": "use --all-users",
-        "--ip": "use `kubectl get pods -o wide`",
-        "--endpoints": "use `kubectl sky status TASK --ports`",
-        "--endpoint": "use `kubectl sky status TASK --ports`",
-        "--show-managed-jobs": _JOBS_ARE_TASKS,
-        "--show-services": "use `kubectl sky serve status`",
-    },
-}
-
 # Words after a command that it does not take.
 ARGUMENTS: Mapping[str, str] = {
     "list": "`kubectl sky status TASK` shows one task",
@@ -333,27 +189,73 @@ def verb(
     for count in range(min(3, len(words)), least - 1, -1):
         name = " ".join(words[:count])
         if match := VERBS.get(name) or OTHER_VERBS.get(name):
-            options = list(_options(match, words))
-            rest = words[count:]
+            flags, others = _parse(words[count:])
+            known = {flag[0]: option(match.command, flag[0], name) for flag in flags}
+            lines = [f"{flag}: {text}" for flag, text in known.items() if text]
             answer = match.answer
-            if match == Verb("submit") and rest and not options and submit_takes(rest):
-                command = "submit" if any(map(_is_file, rest)) else "run"
-                answer = f"use `kubectl sky {command} {shlex.join(rest)}`"
-            return "\n".join([f'unknown command "{name}"; {answer}', *options])
+            if match == Verb("submit"):
+                kept = [flag for flag in flags if not known[flag[0]]]
+                answer = f"use `kubectl sky {_submit(kept, others, submit_takes)}`"
+            return "\n".join([f'unknown command "{name}"; {answer}', *lines])
     return ""
 
 
-def _is_file(word: str) -> bool:
-    """Report whether a word is a task file, not a part of a command, which SkyPilot also takes."""
-    return word == "-" or word.endswith((".yaml", ".yml")) or Path(word).is_file()
+def _parse(words: Sequence[str]) -> tuple[Sequence[Flag], Sequence[str]]:
+    """Return the options with their values, and the other words, as SkyPilot reads them."""
+    flags: list[Flag] = []
+    others: list[str] = []
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
+        if word == "--":
+            return flags, [*others, *remaining]
+        if not word.startswith("-") or word == "-":
+            others.append(word)
+        elif word.startswith("--") and "=" in word:
+            flags.append((word.partition("=")[0], word))
+        elif word in FLAGS or not remaining or remaining[0].startswith("-") or _name(word) != word:
+            flags.append((_name(word), word))
+        else:
+            flags.append((word, word, remaining.pop(0)))
+    return flags, others
 
 
-def _options(match: Verb, words: Sequence[str]) -> Iterator[str]:
-    known = OPTIONS.get(match.command, {})
-    names = (word.partition("=")[0] for word in words)
-    return (f"{name}: {known[name]}" for name in names if name in known)
+def _name(word: str) -> str:
+    """Return the name of an option: that of `-i10` is `-i`."""
+    return word if word.startswith("--") or word in FLAGS else word[:2]
 
 
-def option(command: str, name: str) -> str:
-    """Return what to type instead of an option of one of our commands, or ""."""
-    return OPTIONS.get(command, {}).get(name, "")
+def _submit(
+    flags: Sequence[Flag], others: Sequence[str], submit_takes: Callable[[Sequence[str]], bool]
+) -> str:
+    """Return the command that sends a task file, or that runs a command without a file."""
+    options = [word for flag in flags for word in flag[1:]]
+    takes = submit_takes([*options, "--", *others])
+    if not others or _is_file(others):
+        return shlex.join(["submit", *options, *others]) if takes else "submit"
+
+    line = others[0] if len(others) == 1 and _is_plain(others[0]) else shlex.join(others)
+    return f"{shlex.join(['run', *options])} -- {line}" if takes else f"run -- {line}"
+
+
+def _is_file(words: Sequence[str]) -> bool:
+    """Report whether the words are a task file, not a command, which SkyPilot also takes."""
+    if words[0] == "-" or words[0].endswith((".yaml", ".yml")):
+        return True
+    return len(words) == 1 and Path(words[0]).is_file()
+
+
+def _is_plain(line: str) -> bool:
+    """Report whether a line of shell has only words that need no quotes."""
+    return all(shlex.quote(word) == word for word in line.split(" "))
+
+
+def option(command: str, name: str, verb: str = "") -> str:
+    """Return what to type instead of an option of one of our commands, or "".
+
+    A verb of SkyPilot may have an option with a meaning of its own.
+    """
+    if verb and not command:
+        return ""  # the answer for the verb is that for its options
+    answers = {**COMMON, **OPTIONS.get(command.partition(" -")[0], {}), **OPTIONS.get(verb, {})}
+    return answers.get(name, "")

@@ -1,4 +1,4 @@
-"""Every command of SkyPilot works here or has an answer."""
+"""Every command and every option of SkyPilot works here or has an answer."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from kubectl_sky.cli import skypilot
 from kubectl_sky.cli.main import COMMANDS, sky
+from kubectl_sky.cli.skypilot_options import COMMON, FLAGS, OPTIONS
 from kubectl_sky.errors import UserError
 from programs.bench import skypilot as bench
 from tests.cli.commands import commands
@@ -36,7 +37,7 @@ def error_of(line: str) -> str:
     ("line", "message"),
     [
         ("launch", 'unknown command "launch"; use `kubectl sky submit`'),
-        ("launch task.yaml -y", _LAUNCH + "submit task.yaml -y`"),
+        ("launch task.yaml -y", _LAUNCH + "submit -y task.yaml`"),
         ("launch --infra k8s task.yaml", _LAUNCH + "submit --infra k8s task.yaml`"),
         ("launch --nonsense task.yaml", _LAUNCH + "submit`"),
         ("squeue -u me", 'unknown command "squeue"; use `kubectl sky list`\n-u: use --all-users'),
@@ -46,33 +47,36 @@ def error_of(line: str) -> str:
         ("down -a -y", _STOP + "\n-a: use --all"),
         ("jobs cancel -n x", "-n: name the task as an argument"),
         ("list -s RUNNING", """Invalid value for '-s' / '--server': "RUNNING" is not a server"""),
-        ("list -s RUNNING", "address; use --status"),
+        ("list -s RUNNING", "such as https://HOST:PORT; use --status STATE"),
         ("list -l 20", "-l selects by labels; use --limit 20"),
         ("list x", "Got unexpected extra argument (x); `kubectl sky status TASK` shows one"),
-        ("list -a", "No such option '-a'; leave it out: finished tasks are listed, too"),
+        ("list -a", "no such option '-a'; leave it out: finished tasks are listed, too"),
         ("volumes create v --size 10", "use `kubectl sky volumes create NAME SIZE`"),
-        ("volumes apply --name v", "No such option '--name'; use `kubectl sky volumes create"),
+        ("volumes apply --name v", "no such option '--name'; use `kubectl sky volumes create"),
         ("exec x ls -l /", "put -- before a program with options: `kubectl sky exec x -- ls -l /`"),
         ("exec x nvidia-smi -q", "`kubectl sky exec x -- nvidia-smi -q`"),
         ("exec --rank 1 x sh -c ls", "`kubectl sky exec --rank 1 x -- sh -c ls`"),
-        ("exec x --gpus 1 ls", "No such option '--gpus'; leave it out: it runs in the task"),
-        ("exec x task.yaml -d", "No such option '-d'; it runs until the program ends"),
-        ("submit -f x.yaml", "No such option '-f'; leave it out: the file is an argument"),
-        ("submit x.yaml --accelerators A100", "No such option '--accelerators'; use --gpus"),
+        ("exec x --gpus 1 ls", "no such option '--gpus'; leave it out: it runs in the task"),
+        ("exec -c x ls", "missing argument '-- CMD...'; give the task instead"),
+        ("exec x task.yaml -d", "no such option '-d'; it runs until the program ends"),
+        ("submit -f x.yaml", "no such option '-f'; leave it out: the file is an argument"),
+        ("submit x.yaml --accelerators A100", "no such option '--accelerators'; use --gpus"),
         ("serve logs x 1", "extra argument (1); for the log of one replica, use --replica"),
         ("serve update x x.yaml", "extra argument (x.yaml); the name is in the file"),
-        ("serve up x.yaml --service-name x", "No such option '--service-name'; use --name"),
+        ("serve up x.yaml --service-name x", "no such option '--service-name'; use --name"),
         ("jobs queue", 'unknown command "jobs queue"; use `kubectl sky list`'),
         ("jobs pool apply x", 'unknown command "jobs pool apply"; there are no pools'),
         ("jobs", 'unknown command "jobs"; jobs are tasks'),
         ("serve ls", 'unknown command "serve ls"; use `kubectl sky serve status`'),
         ("gpus list --all", 'unknown command "gpus list"; use `kubectl sky gpus`'),
-        ("submit x --async", "No such option '--async'; use --detach"),
-        ("stop --async", "No such option '--async'."),
+        ("submit x --async", "no such option '--async'; use --detach"),
+        ("stop --async", "no such option '--async'; leave it out: it returns when the cluster"),
         ("logs x -s", 'Option "-s" requires an argument; for --sync-down, use --output-dir'),
+        ("status -v x", "is not a valid integer range; for more details, use -o json"),
+        ("submit x -i10 --down", "no such option '-i'; leave it out"),
         ("submit x --infra", 'Option "--infra" requires an argument.'),
-        ("list --field-selector x=y", "No such option '--field-selector'; use --status STATE"),
-        ("logs x --all-containers", "No such option '--all-containers'; name one with -c"),
+        ("list --field-selector x=y", "no such option '--field-selector'; use --status STATE"),
+        ("logs x --all-containers", "no such option '--all-containers'; name one with -c"),
     ],
 )
 def test_habits_of_skypilot_are_answered(line: str, message: str) -> None:
@@ -81,15 +85,15 @@ def test_habits_of_skypilot_are_answered(line: str, message: str) -> None:
 
 def test_every_unknown_option_is_answered_at_once() -> None:
     assert error_of("submit x --async --down --nonsense=1").splitlines() == [
-        "No such option '--async'; use --detach",
-        "No such option '--down'; leave it out: a task's pods end when it ends",
-        "No such option '--nonsense'; see --help",
+        "no such option '--async'; use --detach",
+        "no such option '--down'; leave it out: a task's pods end when it ends",
+        "no such option '--nonsense'",
     ]
 
 
 def test_options_of_unknown_verb_are_answered_with_it() -> None:
     assert error_of("launch -c dev --gpus=A100:1 task.yaml --async").splitlines() == [
-        'unknown command "launch"; use `kubectl sky submit`',
+        'unknown command "launch"; use `kubectl sky submit --gpus=A100:1 task.yaml`',
         "-c: use --name",
         "--async: use --detach",
     ]
@@ -121,7 +125,7 @@ def test_old_words_are_those_of_a_command(old: str, new: str) -> None:
 
 def test_answers_name_commands_that_exist() -> None:
     texts = [verb.answer for verb in (*skypilot.VERBS.values(), *skypilot.OTHER_VERBS.values())]
-    texts += [text for answers in skypilot.OPTIONS.values() for text in answers.values()]
+    texts += [text for answers in (COMMON, *OPTIONS.values()) for text in answers.values()]
     for words in re.findall("`kubectl sky ([a-z -]+)", " ".join(texts)):
         name = words.split()[0]
         assert name in COMMANDS
@@ -131,26 +135,125 @@ def test_answers_name_commands_that_exist() -> None:
             assert second[0] in command.commands
 
 
-@pytest.mark.parametrize("name", skypilot.OPTIONS)
+def options_of(name: str) -> set[str]:
+    """Return the options of a command, or of the one that does what a verb of SkyPilot does."""
+    command = name if name in commands() else skypilot.VERBS[name].command
+    return {option for param in commands()[command].params for option in param.opts}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
 def test_answers_name_options_that_exist(name: str) -> None:
-    existing = {option for param in commands()[name].params for option in param.opts}
-    for answer in skypilot.OPTIONS[name].values():
+    for answer in OPTIONS[name].values():
         advised = re.sub("`.*?`", "", answer.partition("use ")[2])
-        assert {*re.findall(r"--[a-z-]+", advised)} <= existing, answer
+        assert {*re.findall(r"--[a-z-]+", advised)} <= options_of(name), answer
 
 
-@pytest.mark.tools
-def test_every_command_of_skypilot_has_an_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_unknown_option_prints_its_answer(name: str) -> None:
+    existing = options_of(name) if name in commands() else set()
+    for option, answer in OPTIONS[name].items():
+        if option not in existing and option != "-no-d":  # read as -n o-d
+            assert error_of(f"{name} {option}").splitlines()[-1].endswith(answer)
+
+
+@pytest.fixture(scope="module")
+def verbs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[list[str], bool]]]:
+    """All commands of SkyPilot, with the names of each option, and whether it takes a value."""
+    home = str(tmp_path_factory.mktemp("home"))
     done = subprocess.run(
         [str(bench.python()), "-W", "ignore", str(SCRIPT)],
         check=True,
         capture_output=True,
         text=True,
-        env={"PATH": os.defpath, "HOME": str(tmp_path), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
+        env={"PATH": os.defpath, "HOME": home, "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
     )
-    verbs = json.loads(done.stdout)
-    assert len(verbs) > 50
+    options: dict[str, list[tuple[list[str], bool]]] = json.loads(done.stdout)
+    assert len(options) > 50
+    return options
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        (["launch", "echo hi"], "run -- echo hi"),
+        (["launch", "echo $HOME | wc"], "run -- 'echo $HOME | wc'"),
+        (["launch", "python", "train.py"], "run -- python train.py"),
+        (
+            ["launch", "--gpus", "A100:1", "--", "nvidia-smi", "-q"],
+            "run --gpus A100:1 -- nvidia-smi -q",
+        ),
+        (
+            ["launch", "-c", "dev", "--down", "--num-nodes=2", "hostname"],
+            "run --num-nodes=2 -- hostname",
+        ),
+        (["jobs", "launch", "-n", "x", "-y", "ls"], "run -y -- ls"),
+        (["launch", "-i10", "-c", "dev", "task.yaml"], "submit task.yaml"),
+        (["launch", "-c", "dev"], "submit"),
+        (["launch", "--nonsense", "1", "ls"], "run -- ls"),
+    ],
+)
+def test_launch_of_a_command_runs_it_and_of_a_file_submits_it(line: list[str], answer: str) -> None:
+    done = CliRunner().invoke(sky, line, prog_name=PROGRAM)
+    assert f"; use `kubectl sky {answer}`\n" in done.output
+
+
+@pytest.mark.parametrize(
+    "option", ["--config", "--user-name", "--servers", "--tokens", "--contexts", "--ass"]
+)
+def test_guess_never_proposes_who_runs_a_command_and_where(option: str) -> None:
+    for name in commands():
+        message = error_of(f"{name} {option}")
+        assert not re.search("'--(as|server|kubeconfig|context|token|cluster)'", message), name
+
+
+@pytest.mark.tools
+def test_every_command_of_skypilot_has_an_answer(verbs: dict[str, object]) -> None:
     assert [verb for verb in verbs if verb not in skypilot.VERBS] == []
     # An answer to nothing that SkyPilot has is a mistake, or SkyPilot has a new name for it.
     known = {" ".join(verb.split()[:count]) for verb in verbs for count in (1, 2, 3)}
     assert set(skypilot.VERBS) - known == set()
+
+
+DETACHES = {"launch -d", "jobs launch -d"}  # -d is of --detach-run there, of --detach here
+
+
+def same(command: click.Command, names: list[str], takes_value: bool) -> set[str]:
+    """Return the names of our option that has a long name of SkyPilot's, and its kind."""
+    long_names = {name for name in names if name.startswith("--")}
+    for option in command.params:
+        if isinstance(option, click.Option):
+            ours = {*option.opts, *option.secondary_opts}
+            if ours & long_names and option.is_flag is not takes_value:
+                return ours
+    return set()
+
+
+@pytest.mark.tools
+def test_every_option_of_skypilot_works_or_has_an_answer(
+    verbs: dict[str, list[tuple[list[str], bool]]],
+) -> None:
+    missing = []
+    for verb, parameters in verbs.items():
+        name = skypilot.VERBS[verb].command.partition(" -")[0]
+        for names, takes_value in parameters if name else ():
+            working = same(commands()[name], names, takes_value)
+            missing += [
+                f"{verb} {option}"
+                for option in names
+                if option not in working
+                and f"{verb} {option}" not in DETACHES
+                and not skypilot.option(name, option, verb)
+            ]
+    assert missing == []
+
+
+@pytest.mark.tools
+def test_flags_are_those_of_skypilot(verbs: dict[str, list[tuple[list[str], bool]]]) -> None:
+    flags = {
+        name
+        for verb in ("launch", "jobs launch", "exec")
+        for names, takes_value in verbs[verb]
+        for name in names
+        if not takes_value
+    }
+    assert flags == FLAGS
