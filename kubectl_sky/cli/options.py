@@ -441,18 +441,21 @@ waits = click.option(
 )
 
 
+accepted_yes = click.option(
+    "-y",
+    "--yes",
+    is_flag=True,
+    expose_value=False,
+    help="Accepted, as scripts for SkyPilot have it: nothing is asked.",
+)
+
+
 def sending(detach: str, limited: str) -> Option:
     """Return the options of commands that send a task and wait; the texts are for --help."""
     return combined(
         [
             click.option("-d", "--detach", is_flag=True, help=detach),
-            click.option(
-                "-y",
-                "--yes",
-                is_flag=True,
-                expose_value=False,
-                help="Accepted, as scripts for SkyPilot have it: nothing is asked.",
-            ),
+            accepted_yes,
             dry_run,
             click.option(
                 "--show-secrets",

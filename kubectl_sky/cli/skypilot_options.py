@@ -25,6 +25,7 @@ _MOUNTS = "write `volumes:` in the file"
 _RECOVERY = "write `job_recovery:` below `resources:` in the file"
 _NOT_FINISHED = "use --status pending --status running"
 _ALL_STATES = "leave it out: finished tasks are listed, too"
+_ALWAYS_ASKED = "leave it out: the cluster is always asked"
 _ALL_USERS = "use --all-users"
 _ALL_GPUS = "leave it out: all are shown"
 _ALL_DELETED = "leave it out: all objects are deleted"
@@ -42,7 +43,6 @@ COMMON: Mapping[str, str] = {
     "--config": "use `kubectl sky config set`",
     "--async": "leave it out: it returns when the cluster has the change",
     "--no-async": "leave it out: it is the default",
-    **dict.fromkeys(("-r", "--refresh"), "leave it out: the cluster is always asked"),
     "--verbose": f"leave it out; {_LEVEL}",
     "-v": f"leave it out; {_LEVEL}",
 }
@@ -112,8 +112,9 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--no-job-group": "leave it out: a task is in a group only if its file says so",
     },
     "run": _TASK,
-    "rerun": {"-f": _NO_FILE},
+    "rerun": {**_TASK, "-f": _NO_FILE},
     "render": {**_FIELDS, "-f": _NO_FILE},
+    "diff": {**_FIELDS, "-f": _NO_FILE},
     "validate": {"-f": _NO_FILE},
     "dev up": {
         **_FIELDS,
@@ -168,6 +169,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "list": {
         "-s": f"use --status STATE; for unfinished tasks, {_NOT_FINISHED}",
         "--skip-finished": _NOT_FINISHED,
+        **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
         **dict.fromkeys(("-a", "--all"), _ALL_STATES),
         "-u": _ALL_USERS,
         "-l": "for --limit, use --limit N; here, -l selects by labels",
@@ -187,6 +189,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "-v": "for more details, use -o json; -v 6 prints the HTTP requests",
         "-u": _ALL_USERS,
         "--ip": "use `kubectl get pods -o wide`",
+        **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
         **dict.fromkeys(("--endpoint", "--endpoints"), "use --ports: it shows the addresses"),
         **dict.fromkeys(("--show-managed-jobs", "--no-show-managed-jobs"), _JOBS_ARE_TASKS),
         "--show-services": "use `kubectl sky serve status`",
@@ -203,6 +206,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--status": "use `kubectl sky wait TASK`: it exits with 4 if the task failed",
         **dict.fromkeys(("-w", "--worker"), "use --rank"),
         "--provision": "use `kubectl sky doctor TASK`",
+        **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
         "--autostop": _NOTHING_RUNS_ON,
         "--all-containers": "name one with -c: the other containers are not the task's",
         **dict.fromkeys(("-i", "--include"), "use --grep"),
@@ -248,7 +252,6 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--type": "leave it out: volumes are PVCs",
         "--infra": "use --context",
         "-n": "for --name, write `name:` in the file; here, -n is --namespace",
-        **dict.fromkeys(("-y", "--yes"), "leave it out: nothing is asked"),
         **dict.fromkeys(
             ("--use-existing", "--no-use-existing"), "write `use_existing:` in the file"
         ),
@@ -256,6 +259,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "volumes list": {
         "--verbose": "use --details",
+        **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
         "-v": f"use --details; {_LEVEL}",
         **dict.fromkeys(("-a", "--all"), "leave it out: all volumes are listed"),
         "-u": _ALL_USERS,

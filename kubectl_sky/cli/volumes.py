@@ -87,6 +87,7 @@ def create(
     "apply", examples=["volumes apply volume.yaml", "volumes apply volume.yaml --dry-run=server"]
 )
 @click.argument("file")
+@options.accepted_yes
 @options.dry_run
 @options.cluster
 @options.output("json", "yaml", "name")

@@ -12,10 +12,11 @@ from click.testing import CliRunner
 
 from kubectl_sky.cli import skypilot
 from kubectl_sky.cli.main import COMMANDS, sky
+from kubectl_sky.cli.options import SharedOption
 from kubectl_sky.cli.skypilot_options import COMMON, FLAGS, OPTIONS
 from kubectl_sky.errors import UserError
 from programs.bench import skypilot as bench
-from tests.cli.commands import commands
+from tests.cli.commands import commands, parse
 
 SCRIPT = Path(bench.__file__).with_name("verbs.py")
 
@@ -197,6 +198,10 @@ def test_launch_of_a_command_runs_it_and_of_a_file_submits_it(line: list[str], a
     assert f"; use `kubectl sky {answer}`\n" in done.output
 
 
+def test_yes_of_volumes_apply_is_accepted() -> None:
+    parse(["volumes", "apply", "-y", "volume.yaml"])
+
+
 @pytest.mark.parametrize(
     "option", ["--config", "--user-name", "--servers", "--tokens", "--contexts", "--ass"]
 )
@@ -221,7 +226,7 @@ def same(command: click.Command, names: list[str], takes_value: bool) -> set[str
     """Return the names of our option that has a long name of SkyPilot's, and its kind."""
     long_names = {name for name in names if name.startswith("--")}
     for option in command.params:
-        if isinstance(option, click.Option):
+        if isinstance(option, click.Option) and not isinstance(option, SharedOption):
             ours = {*option.opts, *option.secondary_opts}
             if ours & long_names and option.is_flag is not takes_value:
                 return ours
