@@ -4,6 +4,7 @@ Imported only when a command or an option is unknown. docs/tables.py makes a pag
 compares it with SkyPilot's own commands.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import NamedTuple
 
 from kubectl_sky.cli.skypilot_options import COMMON, FLAGS, NO_POOLS, NO_WORKSPACES, OPTIONS
 
-Flag = tuple[str, ...]  # the name of an option, then its words as they were typed
+Flag = tuple[str, ...]  # the name of an option, and its value if it has one
+
+_RENAMED = re.compile(r"use (--[a-z-]+)(?:;.*)?")  # an answer
 
 
 class Verb(NamedTuple):
@@ -190,12 +193,12 @@ def verb(
         name = " ".join(words[:count])
         if match := VERBS.get(name) or OTHER_VERBS.get(name):
             flags, others = _parse(words[count:])
-            known = {flag[0]: option(match.command, flag[0], name) for flag in flags}
-            lines = [f"{flag}: {text}" for flag, text in known.items() if text]
+            answers = {flag[0]: option(match.command, flag[0], name) for flag in flags}
+            lines = [f"{flag}: {text}" for flag, text in answers.items() if text]
             answer = match.answer
             if match == Verb("submit"):
-                kept = [flag for flag in flags if not known[flag[0]]]
-                answer = f"use `kubectl sky {_submit(kept, others, submit_takes)}`"
+                known = [word for flag in flags for word in _translate(flag, answers[flag[0]])]
+                answer = f"use `kubectl sky {_submit(known, others, submit_takes)}`"
             return "\n".join([f'unknown command "{name}"; {answer}', *lines])
     return ""
 
@@ -211,31 +214,45 @@ def _parse(words: Sequence[str]) -> tuple[Sequence[Flag], Sequence[str]]:
             return flags, [*others, *remaining]
         if not word.startswith("-") or word == "-":
             others.append(word)
-        elif word.startswith("--") and "=" in word:
-            flags.append((word.partition("=")[0], word))
-        elif word in FLAGS or not remaining or remaining[0].startswith("-") or _name(word) != word:
-            flags.append((_name(word), word))
-        else:
-            flags.append((word, word, remaining.pop(0)))
+        elif word.startswith("--"):
+            name, equals, value = word.partition("=")
+            flags.append((name, value) if equals else _with_value(name, remaining))
+        elif word in FLAGS or len(word) == 2:
+            flags.append(_with_value(word, remaining))
+        elif word[:2] in FLAGS:  # -dy
+            flags.append((word[:2],))
+            remaining.insert(0, f"-{word[2:]}")
+        else:  # -i10
+            flags.append((word[:2], word[2:]))
     return flags, others
 
 
-def _name(word: str) -> str:
-    """Return the name of an option: that of `-i10` is `-i`."""
-    return word if word.startswith("--") or word in FLAGS else word[:2]
+def _with_value(name: str, remaining: list[str]) -> Flag:
+    """Return an option with the next word, unless it takes no value or another option follows."""
+    if name in FLAGS or not remaining or re.match(r"-\D", remaining[0]):
+        return (name,)
+    return name, remaining.pop(0)
+
+
+def _translate(flag: Flag, answer: str) -> Sequence[str]:
+    """Return the words of an option as `submit` takes it; none if it is not one option there."""
+    renamed = _RENAMED.fullmatch(answer)
+    if renamed:
+        return renamed[1], *flag[1:]
+    return () if answer else flag
 
 
 def _submit(
-    flags: Sequence[Flag], others: Sequence[str], submit_takes: Callable[[Sequence[str]], bool]
+    options: Sequence[str], others: Sequence[str], submit_takes: Callable[[Sequence[str]], bool]
 ) -> str:
     """Return the command that sends a task file, or that runs a command without a file."""
-    options = [word for flag in flags for word in flag[1:]]
-    takes = submit_takes([*options, "--", *others])
-    if not others or _is_file(others):
-        return shlex.join(["submit", *options, *others]) if takes else "submit"
-
+    is_file = not others or _is_file(others)
+    if not submit_takes([*options, "--", *others]):
+        return "submit" if is_file else "run"
+    if is_file:
+        return shlex.join(["submit", *options, *others])
     line = others[0] if len(others) == 1 and _is_plain(others[0]) else shlex.join(others)
-    return f"{shlex.join(['run', *options])} -- {line}" if takes else f"run -- {line}"
+    return f"{shlex.join(['run', *options])} -- {line}"
 
 
 def _is_file(words: Sequence[str]) -> bool:

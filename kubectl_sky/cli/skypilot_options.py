@@ -1,6 +1,7 @@
 """Options that users of SkyPilot type from habit, and what to type here: data.
 
-A test compares it with all options of SkyPilot's commands: each works here or has an answer.
+A test compares it with all options of SkyPilot's commands: each works here or has an answer. The
+answer `use --OPTION`, if nothing or a semicolon follows, is another name for the same value.
 """
 
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ _FIELDS: Mapping[str, str] = {
     "--cluster": "use --name; here, --cluster is a cluster of the kubeconfig",
     "-c": "use --name",
     "--service-name": "use --name",
-    "-n": "for the name of the task, use --name; here, -n is --namespace",
+    "-n": "use --name; here, -n is --namespace",
     **dict.fromkeys(("--cloud", "--region"), _KUBERNETES_ONLY),
     "--zone": "to choose cluster nodes, write `nodeSelector` in pod_config in the file",
     **dict.fromkeys(("-t", "--instance-type"), _SIZES),

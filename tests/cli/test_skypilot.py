@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def test_every_unknown_option_is_answered_at_once() -> None:
 
 def test_options_of_unknown_verb_are_answered_with_it() -> None:
     assert error_of("launch -c dev --gpus=A100:1 task.yaml --async").splitlines() == [
-        'unknown command "launch"; use `kubectl sky submit --gpus=A100:1 task.yaml`',
+        _LAUNCH + "submit --name dev --gpus A100:1 --detach task.yaml`",
         "-c: use --name",
         "--async: use --detach",
     ]
@@ -176,25 +177,21 @@ def verbs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[list
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        (["launch", "echo hi"], "run -- echo hi"),
-        (["launch", "echo $HOME | wc"], "run -- 'echo $HOME | wc'"),
-        (["launch", "python", "train.py"], "run -- python train.py"),
-        (
-            ["launch", "--gpus", "A100:1", "--", "nvidia-smi", "-q"],
-            "run --gpus A100:1 -- nvidia-smi -q",
-        ),
-        (
-            ["launch", "-c", "dev", "--down", "--num-nodes=2", "hostname"],
-            "run --num-nodes=2 -- hostname",
-        ),
-        (["jobs", "launch", "-n", "x", "-y", "ls"], "run -y -- ls"),
-        (["launch", "-i10", "-c", "dev", "task.yaml"], "submit task.yaml"),
-        (["launch", "-c", "dev"], "submit"),
-        (["launch", "--nonsense", "1", "ls"], "run -- ls"),
+        ("launch 'echo hi'", "run -- echo hi"),
+        ("launch 'echo $HOME | wc'", "run -- 'echo $HOME | wc'"),
+        ("launch python train.py", "run -- python train.py"),
+        ("launch --gpus A100:1 -- nvidia-smi -q", "run --gpus A100:1 -- nvidia-smi -q"),
+        ("launch -c a --down --num-nodes=2 hostname", "run --name a --num-nodes 2 -- hostname"),
+        ("jobs launch -n x -y ls", "run --name x -y -- ls"),
+        ("launch -i10 -dy --dryrun task.yaml", "submit -d -y --dry-run task.yaml"),
+        ("launch --cluster=a --priority -5 a.yaml", "submit --name a --priority -5 a.yaml"),
+        ("launch -c a", "submit --name a"),
+        ("launch --nonsense 1 ls", "run"),
+        ("launch --nonsense 1 task.yaml", "submit"),
     ],
 )
-def test_launch_of_a_command_runs_it_and_of_a_file_submits_it(line: list[str], answer: str) -> None:
-    done = CliRunner().invoke(sky, line, prog_name=PROGRAM)
+def test_launch_of_a_command_runs_it_and_of_a_file_submits_it(line: str, answer: str) -> None:
+    done = CliRunner().invoke(sky, shlex.split(line), prog_name=PROGRAM)
     assert f"; use `kubectl sky {answer}`\n" in done.output
 
 
