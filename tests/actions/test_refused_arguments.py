@@ -188,29 +188,3 @@ def test_backend_auto_of_render_contacts_no_cluster(run: Run, api: FakeCluster) 
         "backend indexed: one Job for all nodes"
     )
     assert api.requests == []
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["usage --days 7", "stop --task", "logs --name x", "serve up --network-tier x", "list --sever"],
-)
-def test_unknown_option_is_not_guessed_by_far_spelling_or_as_an_identity(
-    run: Run, words: str
-) -> None:
-    code, _, err = run(*words.split())
-    assert code == 2
-    assert "no such option" in err and "did you mean" not in err
-
-
-@pytest.mark.parametrize(
-    ("words", "command"),
-    [
-        (["echo hi"], "run 'echo hi'"),
-        (["--gpus", "A100:1", "--", "nvidia-smi"], "run --gpus A100:1 -- nvidia-smi"),
-        (["train.yaml", "--gpus", "A100:1"], "submit train.yaml --gpus A100:1"),
-    ],
-)
-def test_launch_of_skypilot_is_answered_by_run_unless_it_has_a_file(
-    run: Run, words: list[str], command: str
-) -> None:
-    assert f"use `kubectl sky {command}`" in run("launch", *words)[2]

@@ -200,7 +200,7 @@ def test_yes_of_volumes_apply_is_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["--config", "--user-name", "--servers", "--tokens", "--contexts", "--ass"]
+    "option", ["--config", "--sever", "--servers", "--tokens", "--contexts", "--ass"]
 )
 def test_guess_never_proposes_who_runs_a_command_and_where(option: str) -> None:
     for name in commands():
