@@ -387,9 +387,8 @@ def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> U
         hint = "a task has no jobs with numbers; for the log of one node, use `logs --rank`"
         return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
     similar = difflib.get_close_matches(text, titles, n=1)
-    hint = (
-        f'did you mean "{similar[0]}"?' if similar else "run `kubectl sky list` to see your tasks"
-    )
+    lists = "run `kubectl sky list` for your tasks, `kubectl sky serve status` for services"
+    hint = f'did you mean "{similar[0]}"?' if similar else lists
     return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
 
 

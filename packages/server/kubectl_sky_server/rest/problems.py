@@ -97,6 +97,7 @@ _REQUESTS = (
     (re.compile(r"kubectl sky users show[^`\"]*"), "GET /quotas"),
     (re.compile(r"kubectl sky (gpus|queues|volumes) ?(?:list)?"), r"GET /\1"),
     (re.compile(r"kubectl sky list"), "GET /tasks"),
+    (re.compile(r"kubectl sky serve status(?! [-a-z0-9])"), "GET /services"),
 )
 _COMMAND = re.compile(r"(`[^`]*`|\bkubectl [^;\n]*)")
 _FLAG = re.compile(r"(?<![-\w])--([a-z]+)(-[a-z]+)*")

@@ -10,6 +10,7 @@ from kubectl_sky_server.rest.problems import translate
     [
         ("use another --id, or --dry-run=client", "use another id, or dry_run=client"),
         ("run `kubectl sky list`", "run `GET /tasks`"),
+        ("run `kubectl sky serve status`", "run `GET /services`"),
         ("stop it: kubectl sky stop abcd2345", "stop it: POST /tasks/abcd2345/stop"),
         ("see `kubectl sky logs abcd2345`", "see `GET /tasks/abcd2345/logs`"),
         ('run "kubectl sky volumes list"', 'run "GET /volumes"'),
