@@ -4,10 +4,10 @@ Imported only when a command or an option is unknown. docs/tables.py makes a pag
 compares it with SkyPilot's own commands.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from kubectl_sky.cli.skypilot_options import COMMON, FLAGS, NO_POOLS, NO_WORKSPACES, OPTIONS
@@ -259,7 +259,7 @@ def _is_file(words: Sequence[str]) -> bool:
     """Report whether the words are a task file, not a command, which SkyPilot also takes."""
     if words[0] == "-" or words[0].endswith((".yaml", ".yml")):
         return True
-    return len(words) == 1 and Path(words[0]).is_file()
+    return len(words) == 1 and os.path.isfile(words[0])  # noqa: PTH113 -- Path raises for long names
 
 
 def _is_plain(line: str) -> bool:

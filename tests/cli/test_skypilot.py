@@ -179,6 +179,7 @@ def verbs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[list
     [
         ("launch 'echo hi'", "run -- echo hi"),
         ("launch 'echo $HOME | wc'", "run -- 'echo $HOME | wc'"),
+        (f"launch {'x' * 300}", f"run -- {'x' * 300}"),  # too long for the name of a file
         ("launch python train.py", "run -- python train.py"),
         ("launch --gpus A100:1 -- nvidia-smi -q", "run --gpus A100:1 -- nvidia-smi -q"),
         ("launch -c a --down --num-nodes=2 hostname", "run --name a --num-nodes 2 -- hostname"),
