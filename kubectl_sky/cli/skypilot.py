@@ -29,8 +29,10 @@ class Verb(NamedTuple):
 
 
 _DELETES = "use `kubectl sky stop TASK`, which deletes the task and its logs"
-_NO_SERVER = "there is no SkyPilot API server: commands talk to the cluster of your kubeconfig"
+_NO_AUTOSTOP = "pods end with their task; for a limit, use `kubectl sky submit` with --max-duration"
+_NO_SERVER = "there is no SkyPilot API server: `kubectl sky doctor` checks your cluster"
 _KUBECONFIG = "your kubeconfig logs you in; `kubectl sky auth login` only names the owner"
+_NAMESPACE = "there are no workspaces: use `kubectl config set-context --current --namespace NAME`"
 _NO_SSH_POOLS = "there are no SSH node pools: add the machines to a Kubernetes cluster"
 
 VERBS: Mapping[str, Verb] = {
@@ -43,13 +45,13 @@ VERBS: Mapping[str, Verb] = {
     "logs": Verb("logs", "`kubectl sky logs -f TASK`: without -f, it does not follow"),
     "cancel": Verb("stop", _DELETES),
     "stop": Verb("stop", "`kubectl sky stop TASK` deletes the task: there are no stopped clusters"),
-    "autostop": Verb("", "there is nothing to stop: a task's pods end when it ends"),
+    "autostop": Verb("", _NO_AUTOSTOP),
     "start": Verb("", "a stopped task is deleted: use `kubectl sky submit FILE` again"),
     "down": Verb("stop", _DELETES),
     "check": Verb("doctor"),
     "show-gpus": Verb("gpus"),
     "gpus list": Verb("gpus"),
-    "gpus label": Verb("", "the labels of the GPU operators of the cluster are used"),
+    "gpus label": Verb("", "labels of GPU operators are used: `kubectl sky gpus` shows the GPUs"),
     "storage": Verb("", "buckets are not managed; PVCs are `kubectl sky volumes`"),
     "storage ls": Verb(
         "volumes list",
@@ -97,7 +99,7 @@ VERBS: Mapping[str, Verb] = {
     "api logout": Verb("", _KUBECONFIG),
     "api info": Verb("auth whoami"),
     "workspace": Verb("", NO_WORKSPACES),
-    "workspace use": Verb("", NO_WORKSPACES),
+    "workspace use": Verb("", _NAMESPACE),
     "workspace info": Verb("", NO_WORKSPACES),
     "ssh": Verb(
         "exec",
