@@ -393,10 +393,11 @@ def _override(configuration: Configuration, connection: Connection) -> None:
     flags = {
         "host": connection.server,
         "ssl_ca_cert": connection.certificate_authority,
-        "cert_file": connection.client_certificate,
-        "key_file": connection.client_key,
         "tls_server_name": connection.tls_server_name,
     }
+    if not connection.anonymous:
+        flags["cert_file"] = connection.client_certificate
+        flags["key_file"] = connection.client_key
     for name, value in flags.items():
         if value:
             setattr(configuration, name, value)

@@ -12,6 +12,7 @@ from kubectl_sky.observe.room import (
     find_room,
     list_requests,
     number_that_fits,
+    read_running,
     tolerates,
 )
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
@@ -330,7 +331,7 @@ def explain_gang(
     text = f"{_nodes(number)}{f' {_TIMES} {_join(size)}' if size else ''} start together"
 
     domains = defaultdict[str, list[Room]](list)
-    for room in find_room(spec, cluster_nodes, running or ()):
+    for room in find_room(spec, cluster_nodes, read_running(running or ())):
         if not topology or topology in room.labels:
             domains[room.labels.get(topology, "")].append(room)
     if not domains:

@@ -6,6 +6,7 @@ here, is named.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Annotated
 
 from msgspec import Struct
@@ -23,20 +24,22 @@ from kubectl_sky.observe.admission import (
 from kubectl_sky.observe.capacity import describe_free, join_hosts
 from kubectl_sky.observe.queues import Queue
 from kubectl_sky.observe.room import (
+    PODS,
     Room,
+    Running,
     find_room,
     find_unchecked,
     find_victims,
-    list_permanent,
     list_requests,
     number_that_fits,
+    read_running,
     without_faults,
 )
 from kubectl_sky.plan.devices import devices_of
 from kubectl_sky.plan.quota import Pods
 from kubectl_sky.words.core_objects import LimitRange, Node, PriorityClass
 from kubectl_sky.words.documents import Note, Part
-from kubectl_sky.words.pod_objects import NO_POD, Pod, PodContainer, PodSpec, Resources
+from kubectl_sky.words.pod_objects import Pod, PodContainer, PodSpec, Resources
 from kubectl_sky.words.scheduled_objects import KueueQueue
 
 _MAX_VICTIMS = 3  # that are named
@@ -196,7 +199,8 @@ def _place(groups: Sequence[Pods], demand: Demand, cluster: ClusterState) -> For
         unchecked = ("the cluster nodes: none can be listed",)
         return Forecast(Outlook.NOW, "starts where there is room", unchecked=unchecked)
 
-    placer = _Placer(cluster.nodes, cluster.running or (), cluster.priorities or ())
+    running = read_running(cluster.running or ())
+    placer = _Placer(cluster.nodes, running, cluster.priorities or ())
     if cluster.running is None:
         placer.unchecked.append("what runs in other namespaces")
     if len(groups) > 1:
@@ -210,7 +214,7 @@ def _place(groups: Sequence[Pods], demand: Demand, cluster: ClusterState) -> For
     started = len(placer.hosts)
     text = "starts now" if started == total else f"{started} of {total} start now"
     text = f"{text} on {join_hosts(hosts)}"
-    victims = tuple(f"{it.metadata.namespace}/{it.metadata.name}" for it in placer.victims)
+    victims = tuple(it.title for it in placer.victims)
     if victims:
         more = f" and {len(victims) - _MAX_VICTIMS} more" if len(victims) > _MAX_VICTIMS else ""
         text = f"{text}, and preempts {', '.join(victims[:_MAX_VICTIMS])}{more}"
@@ -222,13 +226,13 @@ class _Placer:
     """Place pods one after the other, as the scheduler does."""
 
     def __init__(
-        self, nodes: Sequence[Node], running: Iterable[Pod], priorities: Sequence[PriorityClass]
+        self, nodes: Sequence[Node], running: list[Running], priorities: Sequence[PriorityClass]
     ) -> None:
         self.hosts: list[str] = []
-        self.victims: list[Pod] = []
+        self.victims: list[Running] = []
         self.unchecked: list[str] = []
         self._nodes = nodes
-        self._running = list(running)
+        self._running = running
         self._priorities = priorities
 
     def place(self, item: Pods, demand: Demand) -> Forecast | None:
@@ -251,7 +255,8 @@ class _Placer:
     def _start(self, spec: PodSpec, host: str) -> None:
         self.hosts.append(host)
         priority = find_priority(spec, self._priorities)
-        self._running.append(replace(NO_POD, spec=replace(spec, node_name=host, priority=priority)))
+        requests = {**list_requests(spec), PODS: Fraction(1)}
+        self._running.append(Running("", host, priority, requests))
 
     def _preempt(self, spec: PodSpec, count: int) -> bool:
         """Make room by preemption; return whether that is possible."""
@@ -264,7 +269,8 @@ class _Placer:
                 return False
             host, victims = found
             self.victims += victims
-            self._running = [pod for pod in self._running if pod not in victims]
+            for victim in victims:
+                self._running.remove(victim)
             self._start(spec, host)
         return True
 
@@ -283,7 +289,7 @@ class _Placer:
         self, spec: PodSpec, count: int, fits: int, rooms: Sequence[Room], demand: Demand
     ) -> Forecast:
         needed = 1 if demand.independent else count
-        permanent = list_permanent(self._running)
+        permanent = [pod for pod in self._running if pod.is_permanent]
         possible = number_that_fits(spec, map(without_faults, self._nodes), permanent)
         if possible < needed:
             text = f"never: the cluster nodes of today have room for {possible} of {needed} nodes"

@@ -25,6 +25,30 @@ class Room(Struct, frozen=True):
     count: int
 
 
+class Running(Struct, frozen=True):
+    """A pod that uses a cluster node, or for which the scheduler makes room there."""
+
+    title: str  # NAMESPACE/NAME
+    host: str
+    priority: int
+    requests: Mapping[str, Fraction]
+    is_permanent: bool = False
+
+
+def read_running(pods: Iterable[Pod]) -> list[Running]:
+    """Return what pods use, added up once for each."""
+    return [
+        Running(
+            f"{pod.metadata.namespace}/{pod.metadata.name}",
+            pod.spec.node_name or pod.status.nominated_node_name,
+            pod.spec.priority,
+            {**list_requests(pod.spec), PODS: _ONE},
+            any(owner.kind in _PERMANENT for owner in pod.metadata.owner_references),
+        )
+        for pod in pods
+    ]
+
+
 def list_requests(spec: PodSpec) -> dict[str, Fraction]:
     """Return what the scheduler counts of a pod, without amounts of 0."""
     total = PodResources(spec).total("requests")
@@ -36,16 +60,16 @@ def list_requests(spec: PodSpec) -> dict[str, Fraction]:
     return {name: sizes[name] for name in sorted(sizes) if sizes[name]}
 
 
-def find_room(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> list[Room]:
+def find_room(
+    spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Running]
+) -> list[Room]:
     """Return the cluster nodes that accept a pod, with what the running pods leave free."""
     sizes = {**list_requests(spec), PODS: _ONE}
     used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
 
     for other in running:
-        host = other.spec.node_name or other.status.nominated_node_name
-        used[host, PODS] += 1
-        for name, size in list_requests(other.spec).items():
-            used[host, name] += size
+        for name, size in other.requests.items():
+            used[other.host, name] += size
 
     rooms = []
     for item in filter(lambda item: accepts(item, spec), cluster_nodes):
@@ -57,7 +81,9 @@ def find_room(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Po
     return rooms
 
 
-def number_that_fits(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Pod]) -> int:
+def number_that_fits(
+    spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Running]
+) -> int:
     """Return how many pods like this can start now, beside the running pods of all namespaces.
 
     Pods that have to run beside each other, as with a ReadWriteOnce volume, share a cluster node.
@@ -65,15 +91,6 @@ def number_that_fits(spec: PodSpec, cluster_nodes: Iterable[Node], running: Iter
     counts = [0, *(room.count for room in find_room(spec, cluster_nodes, running))]
     affinity = spec.affinity and spec.affinity.pod_affinity
     return (max if affinity and affinity.required else sum)(counts)
-
-
-def list_permanent(running: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that stay: those of DaemonSets, and of cluster nodes themselves."""
-    return [
-        pod
-        for pod in running
-        if any(owner.kind in _PERMANENT for owner in pod.metadata.owner_references)
-    ]
 
 
 def without_faults(cluster_node: Node) -> Node:
@@ -87,8 +104,8 @@ def without_faults(cluster_node: Node) -> Node:
 
 
 def find_victims(
-    spec: PodSpec, priority: int, cluster_nodes: Iterable[Node], running: Sequence[Pod]
-) -> tuple[str, list[Pod]] | None:
+    spec: PodSpec, priority: int, cluster_nodes: Iterable[Node], running: Sequence[Running]
+) -> tuple[str, list[Running]] | None:
     """Return the cluster node where the scheduler makes room for a pod, and the pods that go.
 
     As the scheduler does it: of each cluster node all pods of lower priority go, then as many as
@@ -96,18 +113,18 @@ def find_victims(
     victims have the lowest priority, then the fewest. PodDisruptionBudgets are not looked at.
     """
     sizes = {**list_requests(spec), PODS: _ONE}
-    by_host = defaultdict[str, list[Pod]](list)
+    by_host = defaultdict[str, list[Running]](list)
     for pod in running:
-        by_host[pod.spec.node_name].append(pod)
+        by_host[pod.host].append(pod)
 
-    found: list[tuple[int, int, int, str, list[Pod]]] = []
+    found: list[tuple[int, int, int, str, list[Running]]] = []
     for node in cluster_nodes:
         host = node.metadata.name
         if not accepts(node, spec):
             continue
         victims = _choose_victims(node, by_host[host], sizes, priority)
         if victims:
-            priorities = [pod.spec.priority for pod in victims]
+            priorities = [pod.priority for pod in victims]
             found.append((max(priorities), sum(priorities), len(victims), host, victims))
     if not found:
         return None
@@ -116,15 +133,14 @@ def find_victims(
 
 
 def _choose_victims(
-    node: Node, there: Sequence[Pod], sizes: Mapping[str, Fraction], priority: int
-) -> list[Pod]:
+    node: Node, there: Sequence[Running], sizes: Mapping[str, Fraction], priority: int
+) -> list[Running]:
     """Return the pods of a cluster node that go to make room; none if that is not enough."""
     free = [allocatable(node, name) for name in sizes]
     victims = []
-    for pod in sorted(there, key=lambda pod: (pod.spec.priority < priority, -pod.spec.priority)):
-        requests = {**list_requests(pod.spec), PODS: _ONE}
-        left = [have - requests.get(name, 0) for have, name in zip(free, sizes, strict=True)]
-        if pod.spec.priority >= priority or _holds(left, sizes):
+    for pod in sorted(there, key=lambda pod: (pod.priority < priority, -pod.priority)):
+        left = [have - pod.requests.get(name, 0) for have, name in zip(free, sizes, strict=True)]
+        if pod.priority >= priority or _holds(left, sizes):
             free = left
         else:
             victims.append(pod)
@@ -192,7 +208,12 @@ def find_unchecked(spec: PodSpec) -> Iterator[str]:
         yield "where its volumes can be used"
     if spec.resource_claims:
         yield "devices of ResourceClaims"
-    if spec.host_network:
+    if spec.host_network or any(port.host_port for it in spec.containers for port in it.ports):
         yield "ports of the cluster nodes"
+    rules = spec.topology_spread_constraints or ()
+    if any(rule.when_unsatisfiable != "ScheduleAnyway" for rule in rules):
+        yield "how its pods have to be spread"
+    for gate in spec.scheduling_gates or ():
+        yield f"scheduling gate {gate.name}"
     if spec.scheduler_name not in ("", "default-scheduler"):
         yield f"scheduler {spec.scheduler_name}"

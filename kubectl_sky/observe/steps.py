@@ -87,7 +87,7 @@ class StepReader:
 
     def __init__(self, pattern: str = "") -> None:
         """With a pattern, a step is a line that it matches; its groups are what counts."""
-        self._pattern = re.compile(pattern) if pattern else None
+        self._pattern = _compile(pattern) if pattern else None
         self._kinds: dict[tuple[bool, str], Steps] = {}
         self._line = 0
         self.setup_began: datetime | None = None
@@ -139,6 +139,14 @@ class StepReader:
         longest = max((steps.times[-1] - steps.times[0] for steps in kinds), default=0.0)
         lasting = [it for it in kinds if it.times[-1] - it.times[0] >= _MOST_OF_TIME * longest]
         return max(lasting, key=len, default=Steps())
+
+
+def _compile(pattern: str) -> re.Pattern[str] | None:
+    """Return an expression; None for one that is none: annotations may have any text."""
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return None
 
 
 def _read_groups(match: re.Match[str]) -> tuple[float, ...]:

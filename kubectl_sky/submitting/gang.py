@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kubectl_sky.cluster import access
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.observe.room import number_that_fits
+from kubectl_sky.observe.room import number_that_fits, read_running
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import room
@@ -44,7 +44,7 @@ def warnings(
 
         if running is not None:
             spec = next(iter(pods(by_task[plan.id]))).spec
-            fits = number_that_fits(spec, cluster_nodes, running)
+            fits = number_that_fits(spec, cluster_nodes, read_running(running))
             if fits >= total:
                 continue
             text = f"only {fits} of {total} nodes fit now, and would wait for the others"

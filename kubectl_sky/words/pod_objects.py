@@ -17,6 +17,12 @@ class Resources(Fields, frozen=True, kw_only=True):
     requests: Quantities | None = None
 
 
+class ContainerPort(Fields, frozen=True, kw_only=True):
+    """A port of a container; one of the cluster node itself is not 0."""
+
+    host_port: int = 0
+
+
 class VolumeMount(Fields, frozen=True, kw_only=True):
     """Where a container has a volume."""
 
@@ -58,6 +64,7 @@ class PodContainer(Container, frozen=True, kw_only=True):
     """A container of a pod."""
 
     liveness_probe: Probe | None = None
+    ports: tuple[ContainerPort, ...] = ()
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
 
@@ -182,6 +189,18 @@ class SchedulingGroup(Fields, frozen=True, kw_only=True):
     pod_group_name: str = ""
 
 
+class Named(Fields, frozen=True, kw_only=True):
+    """Something with a name, such as a scheduling gate."""
+
+    name: str = ""
+
+
+class SpreadRule(Fields, frozen=True, kw_only=True):
+    """How evenly pods are spread over the values of a label of cluster nodes."""
+
+    when_unsatisfiable: str = ""
+
+
 class Toleration(Fields, frozen=True, kw_only=True):
     """A toleration; without a key or an effect, it tolerates all."""
 
@@ -207,8 +226,10 @@ class PodSpec(TemplateSpec, frozen=True, kw_only=True):
     resources: Resources | None = None
     restart_policy: str = ""
     scheduler_name: str = ""
+    scheduling_gates: tuple[Named, ...] | None = None
     scheduling_group: SchedulingGroup | None = None
     tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[SpreadRule, ...] | None = None
 
     @property
     def claims(self) -> tuple[str, ...]:

@@ -94,7 +94,10 @@ def make_ingress(host: str, **spec: Any) -> dict[str, Any]:
     }
 
 
+ALIAS = make_ingress("a.alice.example.com")
+ALIAS["metadata"]["annotations"] = {"nginx.ingress.kubernetes.io/server-alias": "b.example.com"}
 NOT_ALLOWED = {
+    "annotations server-alias and snippets": [ALIAS],
     "externalIPs of Services": [make_service(externalIPs=["203.0.113.7"])],
     "types NodePort and LoadBalancer": [
         make_service(type="NodePort"),

@@ -339,7 +339,7 @@ def test_capacity_required_node_affinity_limits_cluster_nodes(rule: Json, hosts:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
     spec = {"containers": [], "affinity": {"nodeAffinity": affinity}}
-    rooms = find_room(read_spec(spec), read_list(Node, make_cluster_nodes("1", "1", "1")), ())
+    rooms = find_room(read_spec(spec), read_list(Node, make_cluster_nodes("1", "1", "1")), [])
     assert [room.host for room in rooms] == hosts
 
 

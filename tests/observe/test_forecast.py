@@ -156,6 +156,25 @@ def test_what_could_not_be_read_is_named() -> None:
     assert ask(nodes=NODES, spec=claims).unchecked == ("where its volumes can be used",)
 
 
+@pytest.mark.parametrize(
+    ("fields", "unchecked"),
+    [
+        ({"hostNetwork": True}, "ports of the cluster nodes"),
+        ({"schedulingGates": [{"name": "wait"}]}, "scheduling gate wait"),
+        (
+            {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]},
+            "how its pods have to be spread",
+        ),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ""),
+        ({"schedulerName": "volcano"}, "scheduler volcano"),
+    ],
+)
+def test_what_the_scheduler_looks_at_too_is_named(fields: Json, unchecked: str) -> None:
+    found = ask(nodes=NODES, spec=make_spec(**fields))
+
+    assert found.unchecked == ((unchecked,) if unchecked else ())
+
+
 def make_queue(used: str = "0", pending: list[int] | None = None, **spec: Any) -> LocalQueue:
     """A queue of 4 CPUs, whose flavor is the cluster nodes of zone b."""
     resources = [{"name": "cpu", "nominalQuota": 4}]

@@ -84,6 +84,12 @@ def test_a_pattern_says_what_counts() -> None:
     assert list(steps.positions) == [7.0, 8.0]
 
 
+def test_a_pattern_that_is_none_leaves_the_usual_lines() -> None:
+    steps = read((0, "step 1"), (1, "step 2"), pattern="step (")
+
+    assert list(steps.positions) == [1.0, 2.0]
+
+
 def test_a_count_that_begins_again_has_unnamed_epochs() -> None:
     again = read(*((float(at), f"{at % 10}/10") for at in range(30)))
     resumed = read(*((float(at), f"{step}/90") for at, step in enumerate([1, 2, 3, 4, 3, 4, 5])))

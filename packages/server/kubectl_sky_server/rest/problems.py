@@ -95,8 +95,8 @@ _REQUESTS = (
     (re.compile(r"kubectl sky (?:status|doctor) ([-a-z0-9]+)"), r"GET /tasks/\1"),
     (re.compile(r"kubectl sky stop ([-a-z0-9]+)"), r"POST /tasks/\1/stop"),
     (re.compile(r"kubectl sky users show[^`\"]*"), "GET /quotas"),
-    (re.compile(r"kubectl sky (gpus|queues|volumes) ?(?:list)?"), r"GET /\1"),
-    (re.compile(r"kubectl sky list"), "GET /tasks"),
+    (re.compile(r"kubectl sky (gpus|queues|volumes)(?: list)?(?! ?[-\w])"), r"GET /\1"),
+    (re.compile(r"kubectl sky list(?![-\w])"), "GET /tasks"),
     (re.compile(r"kubectl sky serve status(?! [-a-z0-9])"), "GET /services"),
 )
 _COMMAND = re.compile(r"(`[^`]*`|\bkubectl [^;\n]*)")
