@@ -152,7 +152,9 @@ def kueue(
     certificates.mkdir(parents=True)
     certificate(certificates)
     version = "config.kueue.x-k8s.io/v1beta2"
-    flags = [configured(certificates, version, integrations={"frameworks": _FRAMEWORKS})]
+    fields = {"clientConnection": {"qps": 300, "burst": 500}}
+    frameworks = {"frameworks": _FRAMEWORKS}
+    flags = [configured(certificates, version, integrations=frameworks, **fields)]
 
     with ExitStack() as stack:
         stack.enter_context(defined(MPI, real_cluster))

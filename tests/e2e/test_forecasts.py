@@ -173,8 +173,7 @@ def test_forecasts_of_cluster_nodes_are_what_the_scheduler_does(
     with kwok.running(cluster, tmp_path):
         try:
             make([node for state in states for node in state.nodes])
-            ready = ("wait", "node", "-l", "type=kwok", "--for=condition=Ready", "--timeout=120s")
-            assert kubectl(*ready).returncode == 0
+            wait_for_controller(lambda: are_ready(kubectl))
             make([pod for state in states for pod in state.running])
             wait_for_controller(lambda: not unsettled(kubectl))
             found = forecast_cells(kubectl, states)
@@ -182,8 +181,14 @@ def test_forecasts_of_cluster_nodes_are_what_the_scheduler_does(
             wait_for_controller(lambda: not unsettled(kubectl))
             check_cells(kubectl, states, found)
         finally:
-            kubectl("delete", "pods", "--all", "--force")
-            kubectl("delete", "nodes", "-l", "type=kwok")
+            kubectl("delete", "pods", "--all", "--force", "--wait=false")
+            kubectl("delete", "nodes", "-l", "type=kwok", "--wait=false")
+
+
+def are_ready(kubectl: Command) -> bool:
+    nodes = kubectl.json("get", "nodes", "-l", "type=kwok")["items"]
+    taints = [taint["key"] for node in nodes for taint in node["spec"].get("taints", ())]
+    return "node.kubernetes.io/not-ready" not in taints
 
 
 def unsettled(kubectl: Command) -> list[str]:
@@ -231,7 +236,7 @@ def check_cells(kubectl: Command, states: list[Cells], found: dict[str, Forecast
     waits = {name for name, said in found.items() if said.outlook != "now"}
     assert len(waits) > STATES // 10, "the states are too easy"
 
-    kubectl("delete", "pods", "-l", "role=running", "--force")
+    kubectl("delete", "pods", "-l", "role=running", "--force", "--wait=false")
     later = [state for state in states if found[state.name].outlook == "later"]
     never = [state for state in states if found[state.name].outlook == "never"]
     free = [it for it in later if not any(node["spec"]["unschedulable"] for node in it.nodes)]
