@@ -36,7 +36,7 @@ from kubectl_sky.spec.volumes import Storage, VolumeFile, volume_of
 from kubectl_sky.tasks import deletion
 from kubectl_sky.tasks.choice import Choice
 from kubectl_sky.tasks.deletion import Remainder
-from kubectl_sky.tasks.find import MIN_PREFIX, Scope
+from kubectl_sky.tasks.find import MIN_PREFIX, Scope, is_glob
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.core_objects import Pvc
 from kubectl_sky.words.decoding import convert, read_manifest
@@ -229,10 +229,7 @@ def _pods_if_terminating(
 def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
     """Find a volume by id, name or id prefix. Raises UserError unless one matches."""
     matches = _match(list_volumes(session, scope), scope, text)
-    if len(matches) > 1:
-        ids = ", ".join(volume.id for volume in matches)
-        raise UserError(f'"{text}" matches {len(matches)} volumes: {ids}', "use the full id")
-    return matches[0]
+    return _refuse_several(text, matches)[0]
 
 
 def find_chosen(session: Session, scope: Scope, choice: Choice) -> list[VolumeStatus]:
@@ -245,27 +242,34 @@ def find_chosen(session: Session, scope: Scope, choice: Choice) -> list[VolumeSt
 
 
 def _match(candidates: Sequence[VolumeStatus], scope: Scope, text: str) -> list[VolumeStatus]:
-    """Return the volumes that an id, a name, a glob or a prefix of an id means."""
+    """Return the volume that an id, a name or a prefix of an id means, or those of a glob."""
     text = text.removeprefix("volume/")
-    matches = (
-        [volume for volume in candidates if volume.id == text]
-        or [volume for volume in candidates if volume.name == text]
-        or [volume for volume in candidates if fnmatchcase(volume.name, text)]
-        or [
-            volume
-            for volume in candidates
-            if volume.id.startswith(text) and len(text) >= MIN_PREFIX
-        ]
-    )
+    matches = [volume for volume in candidates if volume.id == text]
+    matches = matches or [volume for volume in candidates if volume.name == text]
+    if matches:
+        return _refuse_several(text, matches)
 
+    if is_glob(text):
+        matches = [volume for volume in candidates if fnmatchcase(volume.name, text)]
+    elif len(text) >= MIN_PREFIX:
+        matches = [volume for volume in candidates if volume.id.startswith(text)]
+        _refuse_several(text, matches)
     if matches:
         return matches
+
     of_user = f" (owner: {scope.user.name})" if scope.user else ""
     raise UnknownName(
         f'volume "{text}" not found{of_user}',
         did_you_mean(text, {volume.name for volume in candidates})
         + "run `kubectl sky volumes list` to see your volumes",
     )
+
+
+def _refuse_several(text: str, matches: list[VolumeStatus]) -> list[VolumeStatus]:
+    if len(matches) > 1:
+        ids = ", ".join(volume.id for volume in matches)
+        raise UserError(f'"{text}" matches {len(matches)} volumes: {ids}', "use the full id")
+    return matches
 
 
 def in_use(session: Session, volume: VolumeStatus) -> list[str]:

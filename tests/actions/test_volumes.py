@@ -287,3 +287,18 @@ def test_volumes_are_chosen_as_tasks(run: Run) -> None:
     assert run("volumes", "list", "--no-headers")[1].split()[1] == "data"
     assert run("volumes", "delete", "--all", "--yes")[0] == 0
     assert run("volumes", "list")[1] == ""
+
+
+@pytest.mark.parametrize("text", ["abcd", "notes"])
+def test_volumes_delete_of_a_prefix_or_name_of_several_is_refused(
+    run: Run, api: FakeCluster, text: str
+) -> None:
+    for volume_id in ("abcd0001", "abcd0002"):
+        labels = {"skypilot-volume": "true", "volume-id": volume_id, "volume-name": "notes"}
+        metadata = {"name": f"notes-{volume_id}", "labels": labels | {"username": "alice"}}
+        api.put({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata})
+
+    code, out, err = run("volumes", "delete", text, "--yes")
+    assert (code, out) == (2, "")
+    assert f'"{text}" matches 2 volumes: ' in err
+    assert len(pvcs(api)) == 2
