@@ -76,7 +76,10 @@ class Volumes(Struct, frozen=True):
         from kubectl_sky.tasks.ui import Collected
         from kubectl_sky.tasks.watch import Until, Wait
 
-        if pod := volume_pods.find_pod(self.session, self.scope, claim, folder):
+        # A PVC of the same name in another namespace is another volume.
+        namespace = self.scope.namespace or self.session.namespace
+        scope = replace(self.scope, namespace=namespace)
+        if pod := volume_pods.find_pod(self.session, scope, claim, folder):
             yield pod
             return
         if not self.yes:
@@ -84,7 +87,7 @@ class Volumes(Struct, frozen=True):
 
         stdin = io.BytesIO(_task_file(claim, writes=writes))
         source = Source("<volume>", Overrides(), os.environ, stdin, in_memory=True)
-        connection = replace(self.cluster.flags(), namespace=self.scope.namespace)
+        connection = replace(self.cluster.flags(), namespace=namespace)
         ui = Collected()
         submit.submit(submit.Options(source, connection, self.cluster.user, follow=False), ui)
         assert ui.result
@@ -92,7 +95,7 @@ class Volumes(Struct, frozen=True):
         try:
             wait = Wait(_START_SECONDS, Until.RUNNING)
             pipeline.wait_for_all(self.session, started, wait, Terminal())
-            if not (pod := volume_pods.find_pod(self.session, self.scope, claim, folder)):
+            if not (pod := volume_pods.find_pod(self.session, scope, claim, folder)):
                 raise ClusterError(f"task {started[0].id} ended before it was read")
             yield pod
         finally:

@@ -1,5 +1,7 @@
 """Results of finished tasks: where they are, and what cp says if they are nowhere."""
 
+from pathlib import Path
+
 import pytest
 
 from kubectl_sky.tasks.cp import CopyPath, parse_path
@@ -74,3 +76,18 @@ def test_cp_of_a_task_without_volumes_names_the_field(
 def test_cp_of_a_volume_that_does_not_exist_is_refused(run: Run) -> None:
     code, _, err = run("cp", "vol/nope:a", ".", "--yes")
     assert (code, 'volume or PVC "nope" not found' in err) == (2, True)
+
+
+def test_cp_of_a_volume_ignores_pvcs_of_other_namespaces(run: Run, api: FakeCluster) -> None:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "results"}}
+    api.put(claim)
+    api.namespace = "other"
+    api.put(claim)
+    Path("task.yaml").write_text("name: train\nvolumes: {/data: results}\nrun: x\n")
+    submitted = run("submit", "task.yaml", "--id", ID, "--detach", "-n", "other")
+    assert submitted[0] == 0, submitted
+    api.start(f"train-{ID}")
+
+    api.namespace = "default"
+    code, _, err = run("cp", "vol/results:x", ".", "-A")
+    assert (code, 'no running pod mounts PVC "results"' in err) == (2, True), err
