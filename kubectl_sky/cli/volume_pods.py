@@ -42,10 +42,12 @@ _READER = {**_WRITER, "runAsNonRoot": True, "runAsUser": 1000}
 
 def _task_file(claim: str, *, writes: bool) -> bytes:
     """Return the task of a small pod that mounts a PVC."""
+    from kubectl_sky.tasks.volume_pods import READER_TASK
+
     context = _WRITER if writes else _READER
     spec = {"containers": [{"name": "main", "securityContext": context}]}
     task = {
-        "name": "volume-reader",
+        "name": READER_TASK,
         "resources": {"cpus": "0.1+", "memory": "0.1+"},
         "max_duration": "12h",
         "volumes": {"/volume": claim},
@@ -79,7 +81,7 @@ class Volumes(Struct, frozen=True):
         # A PVC of the same name in another namespace is another volume.
         namespace = self.scope.namespace or self.session.namespace
         scope = replace(self.scope, namespace=namespace)
-        if pod := volume_pods.find_pod(self.session, scope, claim, folder):
+        if pod := volume_pods.find_pod(self.session, scope, claim, folder, writes=writes):
             yield pod
             return
         if not self.yes:
@@ -95,8 +97,12 @@ class Volumes(Struct, frozen=True):
         try:
             wait = Wait(_START_SECONDS, Until.RUNNING)
             pipeline.wait_for_all(self.session, started, wait, Terminal())
-            if not (pod := volume_pods.find_pod(self.session, scope, claim, folder)):
-                raise ClusterError(f"task {started[0].id} ended before it was read")
+            reader = started[0].id
+            pod = volume_pods.find_pod(
+                self.session, scope, claim, folder, writes=writes, started=reader
+            )
+            if not pod:
+                raise ClusterError(f"task {reader} ended before it was read")
             yield pod
         finally:
             stop.stop(self.session, started)

@@ -16,6 +16,7 @@ class PvcMount(Part, frozen=True):
     path: Annotated[str, Note("in the nodes")]
     pvc: str
     folder: Annotated[str, Note("of the PVC; empty for all of it")] = ""
+    read_only: bool = False
 
 
 def list_mounts(spec: TemplateSpec, container: TaskContainer) -> Iterator[PvcMount]:
@@ -29,7 +30,7 @@ def list_mounts(spec: TemplateSpec, container: TaskContainer) -> Iterator[PvcMou
     for mount in container.volume_mounts or ():
         if claim := claims.get(mount.name):
             path = at_home.get(mount.mount_path, mount.mount_path)
-            yield PvcMount(path, claim, mount.sub_path)
+            yield PvcMount(path, claim, mount.sub_path, mount.read_only)
 
 
 def locate(mounts: Sequence[PvcMount], path: str) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import age, names
 
+READER_TASK = "volume-reader"  # the task of a pod that is started for a volume
 _IDLE_SECONDS = 120.0
 _MAX_LIST_BYTES = 16 << 20
 _NOT_FOUND = 99
@@ -87,9 +88,22 @@ class VolumePod(Struct, frozen=True):
         return executing.run(self.session, self.program(command), pipes)
 
 
-def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> VolumePod | None:
-    """Return a running pod of a task in the scope that mounts this folder of a PVC."""
+def find_pod(
+    session: Session,
+    scope: Scope,
+    claim: str,
+    folder: str = "",
+    *,
+    writes: bool = False,
+    started: str = "",
+) -> VolumePod | None:
+    """Return a running pod of a task in the scope that mounts this folder of a PVC.
+
+    Readers of other clients end at any time: of readers, only the task `started` is used.
+    """
     for task in find.list_tasks(session, scope):
+        if task.name == READER_TASK and task.id != started:
+            continue
         running = (
             node
             for node in task.nodes
@@ -99,7 +113,8 @@ def find_pod(session: Session, scope: Scope, claim: str, folder: str) -> VolumeP
         for mount in task.requested.mounts if node else ():
             below = PurePosixPath(folder)
             is_mounted = mount.pvc == claim and below.is_relative_to(mount.folder)
-            if node and is_mounted and mount.path.startswith("/"):
+            is_usable = mount.path.startswith("/") and not (writes and mount.read_only)
+            if node and is_mounted and is_usable:
                 path = mount.path / below.relative_to(mount.folder)
                 return VolumePod(session, task.namespace, node.pod, path)
     return None

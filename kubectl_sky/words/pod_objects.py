@@ -28,6 +28,7 @@ class VolumeMount(Fields, frozen=True, kw_only=True):
 
     mount_path: str
     name: str
+    read_only: bool = False
     sub_path: str = ""
 
 

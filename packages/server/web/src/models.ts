@@ -218,6 +218,7 @@ export interface PvcMount {
   path: string;
   pvc: string;
   folder?: string;
+  read_only?: boolean;
 }
 
 export interface DeletedPod {
