@@ -27,7 +27,9 @@ from kubectl_sky.tasks.volume_pods import VolumePod
 
 Note = Callable[[str], None]
 
-_REMOTE = re.compile(r"(?P<volume>vol(?:ume)?/)?(?P<name>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
+_REMOTE = re.compile(
+    r"(?:vol(?:ume)?/(?P<volume>[^:/\\]+)|(?P<task>[^:/\\.]+)):(?P<path>.*)", re.DOTALL
+)
 _NO_TAR = 97
 _NO_FOLDER = 98
 _NOT_FOUND = 99
@@ -76,9 +78,7 @@ def parse_path(text: str) -> CopyPath:
     match = _REMOTE.fullmatch(text)
     if not match:
         return CopyPath(text)
-    if match["volume"]:
-        return CopyPath(match["path"], volume=match["name"])
-    return CopyPath(match["path"], task=match["name"])
+    return CopyPath(match["path"], task=match["task"] or "", volume=match["volume"] or "")
 
 
 def parse_paths(source: str, target: str) -> tuple[CopyPath, CopyPath]:

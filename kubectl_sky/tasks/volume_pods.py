@@ -45,7 +45,9 @@ class VolumePod(Struct, frozen=True):
         return Program(self.namespace, self.pod, names.CONTAINER, command)
 
     def path(self, path: str) -> str:
-        """Return where the pod has a path of the volume."""
+        """Return where the pod has a path of the volume. Raises UserError for `..`."""
+        if ".." in PurePosixPath(path).parts:
+            raise UserError(f'{path}: a path on a volume cannot have ".."')
         return str(self.folder / path.lstrip("/"))
 
     def list_files(self, path: str) -> list[VolumeFile]:

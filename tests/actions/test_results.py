@@ -15,6 +15,7 @@ from tests.fake_cluster import FakeCluster
     [
         ("vol/data:run7", CopyPath("run7", volume="data")),
         ("volume/data:", CopyPath("", volume="data")),
+        ("vol/my.vol:run", CopyPath("run", volume="my.vol")),
         ("train:/out", CopyPath("/out", task="train")),
         ("vol:/out", CopyPath("/out", task="vol")),
         ("./vol/data:x", CopyPath("./vol/data:x")),

@@ -1,12 +1,21 @@
-"""Which running pod opens a volume."""
+"""Volumes in running pods: which pod opens one, and what is read there."""
+
+from pathlib import PurePosixPath
 
 import pytest
 
+from kubectl_sky.errors import UserError
 from kubectl_sky.tasks import volume_pods
 from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.volume_pods import VolumePod
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
+
+
+@pytest.fixture
+def pod(api: FakeCluster) -> VolumePod:
+    return VolumePod(api.session(), "default", "train-0", PurePosixPath("/volume"))
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +44,9 @@ def test_reader_of_another_client_is_not_used(
     scope = Scope("default", None)
     pod = volume_pods.find_pod(api.session(), scope, "results", started=started)
     assert (pod is not None) is is_used
+
+
+@pytest.mark.parametrize("path", ["../x", "/a/../../x", ".."])
+def test_path_that_leaves_the_volume_is_refused(pod: VolumePod, path: str) -> None:
+    with pytest.raises(UserError, match="cannot have"):
+        pod.path(path)
