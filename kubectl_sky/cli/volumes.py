@@ -264,7 +264,7 @@ def ls(volume: str, path: str, yes: bool, cluster: options.ClusterFlags, form: s
     They are read in a running pod of yours that mounts VOLUME; --yes starts one without asking.
     """
     with _open(volume, yes, cluster) as pod:
-        files = pod.list_files(path)
+        files = pod.list_files(path, output.note)
     document = VolumeFileList(files=files)
     if output.print_document(form, document, (file.name for file in files)):
         return
@@ -291,7 +291,7 @@ def du(volume: str, path: str, yes: bool, cluster: options.ClusterFlags, form: s
     The first line is that of PATH itself. Read as by `volumes ls`.
     """
     with _open(volume, yes, cluster) as pod:
-        folders = pod.measure(path)
+        folders = pod.measure(path, output.note)
     if form:
         output.out(output.data(VolumeUsageList(folders=folders), form))
     else:

@@ -23,9 +23,7 @@ from kubectl_sky.sync.extract import extract
 from kubectl_sky.tasks import multikueue
 from kubectl_sky.tasks.exec import NodeEnded, node_of_rank, task_environment
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.tasks.volume_pods import VolumePod
-
-Note = Callable[[str], None]
+from kubectl_sky.tasks.volume_pods import Note, VolumePod
 
 _REMOTE = re.compile(
     r"(?:vol(?:ume)?/(?P<volume>[^:/\\]+)|(?P<task>[^:/\\.]+)):(?P<path>.*)", re.DOTALL

@@ -1,6 +1,7 @@
 """Running pods that mount a folder of a volume: what is in it, and copies to and from it."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
@@ -16,6 +17,8 @@ from kubectl_sky.observe.volumes import VolumeFile, VolumeUsage
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import age, names
+
+Note = Callable[[str], None]
 
 READER_TASK = "volume-reader"  # the task of a pod that is started for a volume
 _IDLE_SECONDS = 120.0
@@ -50,9 +53,12 @@ class VolumePod(Struct, frozen=True):
             raise UserError(f'{path}: a path on a volume cannot have ".."')
         return str(self.folder / path.lstrip("/"))
 
-    def list_files(self, path: str) -> list[VolumeFile]:
-        """Return what is in a folder, or the file, by name. Raises UserError."""
-        lines = self._read(["sh", "-c", _LIST_SCRIPT, "sh", self.path(path)], path)
+    def list_files(self, path: str, note: Note) -> list[VolumeFile]:
+        """Return what is in a folder, or the file, by name; note what cannot be read.
+
+        Raises UserError.
+        """
+        lines = self._read(_LIST_SCRIPT, path, note)
         files = [
             VolumeFile(
                 name=match["name"].removeprefix("./"),
@@ -65,9 +71,12 @@ class VolumePod(Struct, frozen=True):
         ]
         return sorted(files, key=lambda file: file.name)
 
-    def measure(self, path: str) -> list[VolumeUsage]:
-        """Return the bytes on disk of a folder, and of each folder in it. Raises UserError."""
-        lines = self._read(["sh", "-c", _USAGE_SCRIPT, "sh", self.path(path)], path)
+    def measure(self, path: str, note: Note) -> list[VolumeUsage]:
+        """Return the bytes on disk of a folder, and of each folder in it; note what is left out.
+
+        Raises UserError.
+        """
+        lines = self._read(_USAGE_SCRIPT, path, note)
         used = [
             VolumeUsage(name=match["name"].removeprefix("./"), bytes=int(match["kib"]) * 1024)
             for match in map(_USED.fullmatch, lines)
@@ -75,14 +84,17 @@ class VolumePod(Struct, frozen=True):
         ]
         return sorted(used, key=lambda usage: usage.bytes, reverse=True)
 
-    def _read(self, command: list[str], path: str) -> list[str]:
+    def _read(self, script: str, path: str, note: Note) -> list[str]:
         out = FirstBytes(_MAX_LIST_BYTES)
         stderr = FirstBytes()
-        code = self.run(command, out, stderr)
+        code = self.run(["sh", "-c", script, "sh", self.path(path)], out, stderr)
         if code == _NOT_FOUND:
             raise UserError(f"{path or '/'}: no such file or folder on the volume")
+        reason = stderr.line or f"exit code {code}"
         if code and not out.data:
-            raise ClusterError(f"cannot read {path or '/'} in pod {self.pod}: {stderr.line}")
+            raise ClusterError(f"cannot read {path or '/'} in pod {self.pod}: {reason}")
+        if code:
+            note(f"warning: cannot read all of {path or '/'}: {reason}")
         return out.data.decode(errors="replace").splitlines()
 
     def run(self, command: list[str], stdout: Sink, stderr: Sink) -> int:

@@ -4,6 +4,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster.exec import Pipes, Program
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.tasks import volume_pods
 from kubectl_sky.tasks.find import Scope
@@ -50,3 +53,18 @@ def test_reader_of_another_client_is_not_used(
 def test_path_that_leaves_the_volume_is_refused(pod: VolumePod, path: str) -> None:
     with pytest.raises(UserError, match="cannot have"):
         pod.path(path)
+
+
+def test_folders_that_cannot_be_measured_are_noted(
+    pod: VolumePod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(session: Session, program: Program, pipes: Pipes) -> int:
+        pipes.stdout(b"4\t.\n")
+        pipes.stderr(b"du: ./private: Permission denied\n")
+        return 1
+
+    monkeypatch.setattr(executing, "run", execute)
+    notes: list[str] = []
+    (usage,) = pod.measure("", notes.append)
+    assert usage.bytes == 4096
+    assert notes == ["warning: cannot read all of /: du: ./private: Permission denied"]
