@@ -28,7 +28,7 @@ while [ "$idle" -lt 12 ]; do
   sleep 10 &
   wait
   idle=$((idle + 1))
-  if grep -qsx tar /proc/[0-9]*/comm; then idle=0; fi
+  if grep -qsxE 'tar|du|find|tail' /proc/[0-9]*/comm; then idle=0; fi
 done
 """
 # A pod that writes is the user of the image, as tasks are: it may own what they have written.
@@ -40,7 +40,7 @@ _WRITER = {
 _READER = {**_WRITER, "runAsNonRoot": True, "runAsUser": 1000}
 
 
-def _task_file(claim: str, *, writes: bool) -> bytes:
+def reader_task(claim: str, *, writes: bool) -> bytes:
     """Return the task of a small pod that mounts a PVC."""
     from kubectl_sky.tasks.volume_pods import READER_TASK
 
@@ -87,7 +87,7 @@ class Volumes(Struct, frozen=True):
         if not self.yes:
             options.confirm(f'no running pod mounts PVC "{claim}": start one to open it?')
 
-        stdin = io.BytesIO(_task_file(claim, writes=writes))
+        stdin = io.BytesIO(reader_task(claim, writes=writes))
         source = Source("<volume>", Overrides(), os.environ, stdin, in_memory=True)
         connection = replace(self.cluster.flags(), namespace=namespace)
         ui = Collected()

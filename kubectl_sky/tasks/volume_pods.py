@@ -22,6 +22,7 @@ Note = Callable[[str], None]
 
 READER_TASK = "volume-reader"  # the task of a pod that is started for a volume
 _IDLE_SECONDS = 120.0
+_USAGE_SECONDS = 3600.0  # without a byte: du prints a folder when it has read all of it
 _MAX_LIST_BYTES = 16 << 20
 _NOT_FOUND = 99
 _LIST_SCRIPT = f"""
@@ -76,7 +77,7 @@ class VolumePod(Struct, frozen=True):
 
         Raises UserError.
         """
-        lines = self._read(_USAGE_SCRIPT, path, note)
+        lines = self._read(_USAGE_SCRIPT, path, note, _USAGE_SECONDS)
         used = [
             VolumeUsage(name=match["name"].removeprefix("./"), bytes=int(match["kib"]) * 1024)
             for match in map(_USED.fullmatch, lines)
@@ -84,10 +85,10 @@ class VolumePod(Struct, frozen=True):
         ]
         return sorted(used, key=lambda usage: usage.bytes, reverse=True)
 
-    def _read(self, script: str, path: str, note: Note) -> list[str]:
+    def _read(self, script: str, path: str, note: Note, idle: float = _IDLE_SECONDS) -> list[str]:
         out = FirstBytes(_MAX_LIST_BYTES)
         stderr = FirstBytes()
-        code = self.run(["sh", "-c", script, "sh", self.path(path)], out, stderr)
+        code = self.run(["sh", "-c", script, "sh", self.path(path)], out, stderr, idle)
         if code == _NOT_FOUND:
             raise UserError(f"{path or '/'}: no such file or folder on the volume")
         reason = stderr.line or f"exit code {code}"
@@ -97,8 +98,10 @@ class VolumePod(Struct, frozen=True):
             note(f"warning: cannot read all of {path or '/'}: {reason}")
         return out.data.decode(errors="replace").splitlines()
 
-    def run(self, command: list[str], stdout: Sink, stderr: Sink) -> int:
-        pipes = Pipes(stdout=stdout, stderr=stderr, idle=_IDLE_SECONDS)
+    def run(
+        self, command: list[str], stdout: Sink, stderr: Sink, idle: float = _IDLE_SECONDS
+    ) -> int:
+        pipes = Pipes(stdout=stdout, stderr=stderr, idle=idle)
         return executing.run(self.session, self.program(command), pipes)
 
 

@@ -1,9 +1,12 @@
 """Volumes in running pods: which pod opens one, and what is read there."""
 
-from pathlib import PurePosixPath
+import json
+import subprocess
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from kubectl_sky.cli.volume_pods import reader_task
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
@@ -68,3 +71,33 @@ def test_folders_that_cannot_be_measured_are_noted(
     (usage,) = pod.measure("", notes.append)
     assert usage.bytes == 4096
     assert notes == ["warning: cannot read all of /: du: ./private: Permission denied"]
+
+
+def test_du_may_read_for_longer_than_other_programs_without_a_byte(
+    pod: VolumePod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle: list[float | None] = []
+
+    def execute(session: Session, program: Program, pipes: Pipes) -> int:
+        idle.append(pipes.idle)
+        return 0
+
+    monkeypatch.setattr(executing, "run", execute)
+    pod.list_files("", print)
+    pod.measure("", print)
+    assert idle == [120, 3600]
+
+
+@pytest.mark.parametrize("program", ["du", "find", "tail"])
+def test_reader_stays_while_a_program_reads_the_volume(tmp_path: Path, program: str) -> None:
+    script = json.loads(reader_task("results", writes=False))["run"]
+    script = script.replace("sleep 10", "sleep 0.01").replace("/proc", str(tmp_path))
+    comm = tmp_path / "7" / "comm"
+    comm.parent.mkdir()
+
+    comm.write_text(f"{program}\n")
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run(["sh", "-c", script], timeout=0.5, check=False)
+
+    comm.write_text("sh\n")
+    assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 0
