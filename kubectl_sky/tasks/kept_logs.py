@@ -13,7 +13,6 @@ from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.volume_pods import VolumePod
 from kubectl_sky.words import age
 
-_IDLE_SECONDS = 120.0
 _MAX_LIST_BYTES = 16 << 20
 _MAX_LINE_BYTES = 1 << 20  # of a line that is kept until its end arrives
 _LIST_SCRIPT = """
