@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated
 
+from kubectl_sky.spec.files import WORKDIR
 from kubectl_sky.words.documents import Note, Part
 from kubectl_sky.words.pod_objects import TaskContainer, TemplateSpec
 
@@ -34,8 +35,13 @@ def list_mounts(spec: TemplateSpec, container: TaskContainer) -> Iterator[PvcMou
 
 
 def locate(mounts: Sequence[PvcMount], path: str) -> tuple[str, str] | None:
-    """Return the PVC that holds a path of a node, and the path in it; None if no PVC does."""
+    """Return the PVC that holds a path of a node, and the path in it; None if none is known to.
+
+    A relative path starts in the working directory.
+    """
     target = PurePosixPath(path)
+    if target.parts[:1] != ("~",):
+        target = PurePosixPath(WORKDIR, target)
     if ".." in target.parts:
         return None
     holding = [mount for mount in mounts if target.is_relative_to(mount.path)]

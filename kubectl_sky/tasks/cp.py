@@ -121,7 +121,7 @@ def locate_on_volume(
 ) -> tuple[str, tuple[CopyPath, CopyPath]]:
     """Return the PVC that has the path of a task that has ended, and the paths of the copy.
 
-    Raises UserError if no volume has it.
+    Raises UserError if no volume is known to have it.
     """
     remote = next(path for path in paths if path.is_remote)
     mounts = ended.task.requested.mounts
@@ -130,7 +130,7 @@ def locate_on_volume(
         has = ", ".join(mount.path for mount in mounts)
         hint = f"its volumes are {has}" if has else "write `volumes: {/data: NAME}` in its file"
         raise UserError(
-            f'{ended.end}, and "{remote.path}" was on no volume: it is gone with the pod',
+            f'{ended.end}, and "{remote.path}" was on no volume that is known here',
             f"{hint}; write results there the next time",
         )
     claim, path = location

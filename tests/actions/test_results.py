@@ -61,7 +61,7 @@ def test_cp_of_a_path_on_a_volume_asks_before_it_starts_a_pod(run: Run, api: Fak
 def test_cp_of_a_path_on_no_volume_says_what_to_write_next_time(run: Run, path: str) -> None:
     code, _, err = run("cp", f"{ID}:{path}", ".")
     assert code == 2
-    assert f'task {ID} has ended, and "{path}" was on no volume: it is gone with the pod' in err
+    assert f'task {ID} has ended, and "{path}" was on no volume that is known here\n' in err
     assert "hint: its volumes are /data; write results there the next time" in err
 
 

@@ -28,6 +28,21 @@ def test_path_is_on_the_volume_of_the_deepest_mount(
     assert locate(MOUNTS, path) == location
 
 
+@pytest.mark.parametrize(
+    ("mount", "path", "location"),
+    [
+        ("~/sky_workdir", "results", "results"),
+        ("~/sky_workdir", "", "."),
+        ("~", "results", "sky_workdir/results"),
+        ("~/sky_workdir/out", "./out/x", "x"),
+    ],
+)
+def test_relative_path_is_on_the_volume_of_the_working_directory(
+    mount: str, path: str, location: str
+) -> None:
+    assert locate([PvcMount(mount, "home")], path) == ("home", location)
+
+
 def test_mounts_are_those_of_pvcs_in_the_pod_template() -> None:
     job = make_job()
     spec: dict[str, object] = {}
