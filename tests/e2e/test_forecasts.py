@@ -94,7 +94,7 @@ def make_cells(seed: int) -> Cells:
     labels_of_running = {"state": name, "role": "running"}
     for at in range(rng.randint(1, 4)):
         host = f"{name}-{at}"
-        cpu = rng.randint(2, 8)
+        cpu = rng.randint(4, 10)
         size = {"cpu": str(cpu), "memory": "16Gi", "pods": str(rng.choice([1, 20, 20, 20]))}
         taints = [{"key": "kwok", "effect": "NoSchedule"}, *([SPOT] if rng.random() < 0.3 else [])]
         labels = {**kwok.LABELS, "state": name, "zone": rng.choice("ab")}
@@ -107,9 +107,9 @@ def make_cells(seed: int) -> Cells:
                 "status": {"capacity": size, "allocatable": size},
             }
         )
-        most = 1 if size["pods"] == "1" else 3
+        most = 1 if size["pods"] == "1" else 6
         for number in range(rng.randint(0, most)):
-            used = rng.randint(1, 3)
+            used = rng.randint(1, 4)
             if used > cpu:
                 break
             cpu -= used
@@ -137,10 +137,10 @@ def make_cells(seed: int) -> Cells:
         cpu_of(rng, 7),
         nodeSelector={"state": name},
         tolerations=rng.choice([[HELD], [HELD, {"key": "spot", "operator": "Exists"}]]),
-        priorityClassName=rng.choice(["", "forecast-low", "forecast-high"]),
+        priorityClassName=rng.choice(["", "", "forecast-low", "forecast-high"]),
         **more,
     )
-    return Cells(name, nodes, running, spec, rng.randint(1, 3))
+    return Cells(name, nodes, running, spec, rng.randint(1, 4))
 
 
 @pytest.fixture
