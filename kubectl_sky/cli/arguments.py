@@ -4,7 +4,7 @@ kubectl accepts `-n=team`, `--watch=true` and `-A=false`, and flags before the c
 an optional value, such as `--dry-run`, takes the next argument only if that is one of its values.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import click
 
@@ -108,3 +108,24 @@ class Arguments:
         self.flags = [flag for flag in self.flags if flag[0] not in names]
         if value in _TRUE:
             self.flags.append((name,))
+
+
+def without_secrets(words: Iterable[str], dropped: Container[str] = ("--token",)) -> Iterator[str]:
+    """Yield words without values of secrets: of `--secret K=V` only K.
+
+    The flags in `dropped` are left out with their values.
+    """
+    flags = iter(words)
+    for word in flags:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            yield word
+            yield from flags
+        elif name in dropped:
+            if not equals:
+                next(flags, None)
+        elif name == "--secret":
+            yield name
+            yield (value if equals else next(flags, "")).partition("=")[0]
+        else:
+            yield word

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from kubectl_sky.cli import complete, options, output
-from kubectl_sky.cli.arguments import Arguments
+from kubectl_sky.cli.arguments import Arguments, without_secrets
 from kubectl_sky.words.bounded import is_utf8
 
 Function = Callable[..., Any]
@@ -215,7 +215,7 @@ def _refuse_options_of_program(
     if begin is None or arguments.before_dashes is not None:
         return
     if begin < arguments.last_flag and not words[begin].endswith((".yaml", ".yml")):
-        line = shlex.join([*words[:begin], "--", *words[begin:]])
+        line = shlex.join([*without_secrets(words[:begin]), "--", *words[begin:]])
         message = f"put -- before a program with options: `{ctx.command_path} {line}`"
         raise click.UsageError(message, ctx)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from kubectl_sky.cli import commands, options, output, submit, submits
+from kubectl_sky.cli import arguments, commands, options, output, submit, submits
 from kubectl_sky.errors import UnknownName, UserError
 from kubectl_sky.words.facts import Place
 
@@ -117,7 +117,8 @@ def _repeat(context: click.Context, rerun: submits.Rerun) -> int:
     except OSError as error:
         raise UserError(f"the folder of the submit, {last.folder}: {error.strerror}") from None
 
-    shown = shlex.join(word for word in words if name != "submit" or word != "--")
+    safe = arguments.without_secrets(words)
+    shown = shlex.join(word for word in safe if name != "submit" or word != "--")
     output.note(f"in {last.folder}: kubectl sky {name} {shown}")
 
     again = parent.command.get_command(parent, name)

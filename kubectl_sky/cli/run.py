@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from kubectl_sky.cli import commands, options, output, submits
+from kubectl_sky.cli import arguments, commands, options, output, submits
 from kubectl_sky.cli.submit import Results, print_task_file, request
 from kubectl_sky.errors import UserError
 from kubectl_sky.submitting.overrides import Overrides
@@ -90,7 +90,7 @@ def _check_local_files(words: Sequence[str], overrides: Overrides) -> None:
     interpreter = _INTERPRETERS.get(Path(file).suffix) if is_program else None
     command = [interpreter, *words] if interpreter else [*words]
     given: list[str] = click.get_current_context().meta[commands.WORDS]
-    flags = given[: given.index("--")]
+    flags = list(arguments.without_secrets(given[: given.index("--")]))
 
     if overrides.workdir or overrides.git_url:
         if interpreter:

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from kubectl_sky.cli.arguments import without_secrets
 from kubectl_sky.cli.skypilot_options import COMMON, FLAGS, NO_POOLS, NO_WORKSPACES, OPTIONS
 
 Flag = tuple[str, ...]  # the name of an option, and its value if it has one
@@ -251,6 +252,7 @@ def _submit(
     is_file = not others or _is_file(others)
     if not submit_takes([*options, "--", *others]):
         return "submit" if is_file else "run"
+    options = [*without_secrets(options)]
     if is_file:
         return shlex.join(["submit", *options, *others])
     line = others[0] if len(others) == 1 and _is_plain(others[0]) else shlex.join(others)

@@ -8,7 +8,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import arguments, commands, options, output
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import settings
 from kubectl_sky.words.facts import Place
@@ -57,8 +57,9 @@ class Rerun(msgspec.Struct, frozen=True):
 def remember(submitted: "Submitted", dangers: "Iterable[Danger]") -> None:
     """Keep the words of the command that submitted a task, without values of secrets."""
     context = click.get_current_context()
+    words = arguments.without_secrets(context.meta[commands.WORDS], _DROPPED)
     record = Record(
-        words=[str(context.info_name), *_without_secrets(context.meta[commands.WORDS])],
+        words=[str(context.info_name), *words],
         folder=str(Path.cwd()),
         id=submitted.id,
         place=submitted.place,
@@ -73,21 +74,6 @@ def remember(submitted: "Submitted", dangers: "Iterable[Danger]") -> None:
         Folder(settings.state_folder()).write(_LAST, data)
     except OSError as error:
         output.warning(f"`kubectl sky rerun` will not know task {submitted.id}: {error.strerror}")
-
-
-def _without_secrets(words: Sequence[str]) -> Iterator[str]:
-    """Yield words in click's forms; of `--secret K=V` only K, whose value a rerun asks for."""
-    flags = iter(words)
-    for word in flags:
-        if word == "--":
-            yield word
-            yield from flags
-        elif word in _DROPPED:
-            next(flags)
-        else:
-            yield word
-            if word == "--secret":
-                yield next(flags).partition("=")[0]
 
 
 def repeated() -> Rerun | None:

@@ -71,6 +71,12 @@ def test_rerun_keeps_no_value_of_a_secret(tmp_path: Path) -> None:
     assert b"abcd" not in kept
 
 
+def test_rerun_prints_no_value_of_a_secret(run: Run) -> None:
+    err = run("rerun", "-d", "--secret", "TOKEN=ijkl")[2]
+    assert "--secret TOKEN -d --secret TOKEN task.yaml" in err
+    assert "ijkl" not in err
+
+
 def test_rerun_in_another_folder_runs_where_the_submit_ran(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,6 +134,10 @@ def _files(tmp_path: Path) -> None:
         ("./tool", "use `kubectl sky run --workdir . -- ./tool`"),
         ("'python3 x.py'", "use `kubectl sky run --workdir . -- python3 x.py`"),
         ("ok.yaml", "use `kubectl sky submit ok.yaml`"),
+        (
+            "--secret K=hidden --token hidden x.py",
+            "use `kubectl sky run --secret K --workdir . -- python x.py`",
+        ),
         ("--workdir . x.py", "use `kubectl sky run --workdir . -- python x.py`"),
     ],
 )
