@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import os
 import shlex
 from pathlib import Path
 from typing import BinaryIO
@@ -30,7 +31,7 @@ def read_documents(path: str, stdin: BinaryIO, *, of_tasks: bool = True) -> tupl
         hint = "its kubernetes: belongs below config: of a task"
         raise InvalidFiles([Problem(name, 0, 0, "", "SkyPilot's settings, not a task file", hint)])
     program = _PROGRAMS.get(Path(path).suffix)
-    if program and Path(path).is_file():
+    if program and os.path.isfile(path):  # noqa: PTH113 -- False for too long a name
         hint = f"write a task file for it: kubectl sky init {printable(path, 200)}"
         raise InvalidFiles([Problem(name, 0, 0, "", f"{program}, not a task file", hint)])
     try:

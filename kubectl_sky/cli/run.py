@@ -79,7 +79,8 @@ def _check_local_files(words: Sequence[str], overrides: Overrides) -> None:
     """
     if len(words) == 1:
         words = [] if _SHELL & set(words[0]) else words[0].split()
-    files = [word for word in words if not word.startswith(("/", "~")) and Path(word).is_file()]
+    relative = [word for word in words if not word.startswith(("/", "~"))]
+    files = [word for word in relative if os.path.isfile(word)]  # noqa: PTH113 -- False if too long
     if not files or files[0].startswith("-"):
         return
 

@@ -47,6 +47,7 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
         ("broken.yaml", "no such file or directory"),
         ("otter", 'no such file or directory; did you mean "other.yml"?'),
         ("ten.yml", "no such file or directory"),
+        (f"{'x' * 300}.py", "file name too long"),
         (
             "https://example.com/task.yaml",
             "directory; download it: curl -L URL | kubectl sky submit -",

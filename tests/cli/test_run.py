@@ -152,7 +152,13 @@ def test_run_of_a_local_file_names_the_command_that_works(
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize(
     "words",
-    ["--workdir . -- python x.py", "'echo > x.py; python x.py'", "-- python /x.py", "-- ls nope"],
+    [
+        "--workdir . -- python x.py",
+        "'echo > x.py; python x.py'",
+        "-- python /x.py",
+        "-- ls nope",
+        f"-- python -c {'x' * 300}",
+    ],
 )
 def test_run_of_files_that_the_nodes_have_is_no_error(sky: Command, words: str) -> None:
     done = sky("run", "--dry-run", "-o", "task", *shlex.split(words))
