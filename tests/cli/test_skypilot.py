@@ -51,6 +51,8 @@ def error_of(line: str) -> str:
         ("jobs cancel -n x", "-n: name the task as an argument"),
         ("list -s RUNNING", """Invalid value for '-s' / '--server': "RUNNING" is not a server"""),
         ("list -s RUNNING", "such as https://HOST:PORT; use --status STATE"),
+        ("stop --yes -l=", "the selector is empty; for everything, use --all"),
+        ("volumes delete --yes -l=", "the selector is empty; for everything, use --all"),
         ("list -l 20", "-l selects by labels; use --limit 20"),
         ("list x", "Got unexpected extra argument (x); `kubectl sky status TASK` shows one"),
         ("list -a", "no such option '-a'; leave it out: finished tasks are listed, too"),
