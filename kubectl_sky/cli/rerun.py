@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,13 @@ import click
 from msgspec.structs import replace
 
 from kubectl_sky.cli import arguments, commands, options, output, submit, submits
-from kubectl_sky.errors import UnknownName, UserError
+from kubectl_sky.errors import UserError
 from kubectl_sky.words.facts import Place
 
 if TYPE_CHECKING:
+    from kubectl_sky.cluster.session import Session
     from kubectl_sky.tasks.choice import Choice
+    from kubectl_sky.tasks.find import Scope, Target
 
 _OF_CHOICE = {"--all": 1, "-l": 2, "--selector": 2, "--from": 2}  # words of each flag
 
@@ -70,19 +72,13 @@ def _find_submits(
     choice: "Choice", flags: Mapping[str, Any], given: list[str]
 ) -> list[submits.Rerun]:
     """Return the submits of the tasks; if this machine did not submit one, that of its file."""
-    from kubectl_sky.tasks.choice import find_targets
-
     cluster = options.flags_of(flags)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users=False)
     assert scope.user
-    try:
-        targets = find_targets(session, scope, choice)
-    except UnknownName:
-        targets = find_targets(session, replace(scope, user=None), choice)
 
     reruns = []
-    for target in targets:
+    for target in _find_targets(session, scope, choice):
         place = Place(session.server, session.context, target.namespace)
         of_file = submits.Record(
             words=["submit", "--from", target.id, "--"],
@@ -94,6 +90,23 @@ def _find_submits(
         record = submits.of_task(session, target.namespace, target.id) or of_file
         reruns.append(submits.Rerun(record, given, replaces=target.user == scope.user.name))
     return reruns
+
+
+def _find_targets(session: "Session", scope: "Scope", choice: "Choice") -> "Iterable[Target]":
+    """Return the chosen tasks of the user; an id or a name may also be another user's."""
+    from kubectl_sky.tasks import find
+    from kubectl_sky.tasks.choice import find_targets
+
+    if choice.is_filter:
+        return find_targets(session, scope, choice)
+
+    targets: list[Target] = []
+    for reference in choice.references:
+        if find.is_glob(reference):
+            targets += find.get_targets(session, scope, [reference])
+        else:
+            targets.append(find.get_of_anyone(session, scope, reference))
+    return {target.id: target for target in targets}.values()
 
 
 def _repeat(context: click.Context, rerun: submits.Rerun) -> int:

@@ -249,3 +249,14 @@ def test_rerun_of_another_users_task_submits_its_file_and_stops_nothing(
     assert submitted in jobs(api)
     (new,) = [name.split()[1] for name in jobs(api) if name != submitted]
     assert api.get(kinds.JOB, new)["metadata"]["labels"][names.USERNAME] == "bob"
+
+
+def test_rerun_of_a_glob_and_of_another_users_task_takes_no_more_tasks_of_that_user(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "other.yaml").write_text("name: trial\nrun: x\n")
+    for task_id in ("other001", "other002"):
+        assert run("submit", "other.yaml", "--id", task_id, "--user", "bob", "-d")[0] == 0
+    code, out, err = run("rerun", "tr*", "other001", "--secret", "TOKEN")
+    assert code == 0, err
+    assert len(out.splitlines()) == 2  # train and other001
