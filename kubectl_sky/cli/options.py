@@ -474,7 +474,9 @@ yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmatio
 
 def _parse_labels(text: str) -> Callable[[Mapping[str, str]], bool]:
     if not text.strip("\0 "):  # of a variable that is not set: it would match everything
-        raise ValueError("the selector is empty; for everything, use --all (with list, leave out -l)")
+        raise ValueError(
+            "the selector is empty; for everything, use --all (with list, leave out -l)"
+        )
     if text.isdecimal():
         raise ValueError(f"-l selects by labels; use --limit {text}")
     return label_selectors.parse(text)

@@ -106,12 +106,14 @@ def _read_commit(git: Path) -> str:
 def _count_changed(repository: Path, folder: Path, index: bytes) -> int:
     """Return how many tracked files below a folder are not those of the index."""
     prefix = os.fsencode(folder.relative_to(repository))
-    below = b"" if prefix == b"." else prefix + b"/"
+    below = b"" if prefix == b"." else prefix + b"/"  # the folder may also be a single file
     root = os.fsencode(repository)
     return sum(
         _has_changed(os.path.join(root, entry.name), entry)
         for entry in _entries(index)
-        if entry.name.startswith(below) and stat.S_ISREG(entry.mode) and not entry.is_sparse
+        if (entry.name == prefix or entry.name.startswith(below))
+        and stat.S_ISREG(entry.mode)
+        and not entry.is_sparse
     )
 
 

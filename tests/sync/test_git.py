@@ -349,6 +349,7 @@ def test_revision_is_the_commit_and_how_many_files_have_changed(project: Path) -
     (project / "code" / "train.py").write_text("two")
     (project / "README").unlink()
     assert git.read_revision(project / "code") == f"{commit}, 1 changed file"
+    assert git.read_revision(project / "code" / "train.py") == f"{commit}, 1 changed file"
     assert git.read_revision(project) == f"{commit}, 2 changed files"
 
 
