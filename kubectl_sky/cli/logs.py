@@ -45,14 +45,10 @@ def pattern(
         raise click.BadParameter(message, context, param) from None
 
 
-def _any_of(
+def _patterns(
     context: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> re.Pattern[str] | None:
-    """Return a pattern that matches what any of several ones matches."""
-    for value in values:
-        pattern(context, param, value)
-    joined = "|".join(f"(?:{value})" for value in values)
-    return pattern(context, param, joined) if values else None
+) -> tuple[re.Pattern[str] | None, ...]:
+    return tuple(pattern(context, param, value) for value in values)
 
 
 def _time(text: str) -> str:
@@ -123,14 +119,14 @@ def _time(text: str) -> str:
 @click.option(
     "--exclude",
     multiple=True,
-    callback=_any_of,
+    callback=_patterns,
     metavar="REGEX",
     help="Leave out lines that match; repeatable.",
 )
 @click.option(
     "--highlight",
     multiple=True,
-    callback=_any_of,
+    callback=_patterns,
     metavar="REGEX",
     help="Colour what matches in the lines; repeatable.",
 )
@@ -194,7 +190,8 @@ def command(
         _print_several(session, scope, choice, request, ui)
         return 0
     reader = kept_logs.Reader(session, cluster, scope, flags["yes"])
-    plain = Terminal(Printer(replace(form, stamped=False, local=False), folder=flags["folder"]))
+    plain_form = replace(form, stamped=False, local=False)
+    plain = Terminal(Printer(plain_form, folder=flags["folder"], limit=flags["limit_bytes"]))
     try:
         session, target = tasks.locate_or_show_evidence(session, scope, choice)
     except TaskNotFound:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 from difflib import get_close_matches
 from enum import StrEnum
@@ -120,8 +120,8 @@ class Form(Struct, frozen=True):
     zone: tzinfo | None = None  # the time zone for that; None is that of the computer
     template: Template | None = None  # replaces prefix and line
     grep: re.Pattern[str] | None = None  # matches the lines to print
-    exclude: re.Pattern[str] | None = None  # matches the lines to leave out
-    highlight: re.Pattern[str] | None = None  # matches what is coloured in lines
+    exclude: tuple[re.Pattern[str], ...] = ()  # any of them matches the lines to leave out
+    highlight: tuple[re.Pattern[str], ...] = ()  # they match what is coloured in lines
 
     @property
     def filters(self) -> bool:
@@ -150,7 +150,7 @@ class Form(Struct, frozen=True):
     def _chosen(self, line: bytes) -> bool:
         line = line.partition(b" ")[2] if self.stamped else line
         text = line.decode(errors="surrogateescape")
-        is_left_out = bool(self.exclude and self.exclude.search(text))
+        is_left_out = any(pattern.search(text) for pattern in self.exclude)
         return not is_left_out and (self.grep is None or bool(self.grep.search(text)))
 
     def _shown(self, line: bytes) -> bytes:
@@ -161,7 +161,7 @@ class Form(Struct, frozen=True):
             line = harmless(line)
         if self.highlight and self.color:
             text = line.decode(errors="surrogateescape")
-            line = self.highlight.sub(_mark, text).encode(errors="surrogateescape")
+            line = _mark(text, self.highlight).encode(errors="surrogateescape")
         return line
 
     def _time_and_text(self, line: bytes) -> tuple[bytes, bytes]:
@@ -218,8 +218,16 @@ class Form(Struct, frozen=True):
         return "".join(objects).encode()
 
 
-def _mark(match: re.Match[str]) -> str:
-    return f"\x1b[1;31m{match[0]}\x1b[0m" if match[0] else ""
+def _mark(text: str, patterns: Iterable[re.Pattern[str]]) -> str:
+    """Return a text with what any of the patterns matches in colour."""
+    marked = ""
+    end = 0
+    for first, last in sorted(match.span() for it in patterns for match in it.finditer(text)):
+        start = max(first, end)
+        if start < last:
+            marked += f"{text[end:start]}\x1b[1;31m{text[start:last]}\x1b[0m"
+            end = last
+    return marked + text[end:]
 
 
 def _by_pod(lines: Lines) -> dict[str, Origin]:

@@ -6,7 +6,11 @@ from unittest.mock import Mock
 
 import pytest
 
+from kubectl_sky.cli.kept_logs import Reader
+from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.cluster.streams import LogOptions
+from kubectl_sky.observe.logs import Origin
+from kubectl_sky.tasks.logs import LogRequest
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -77,12 +81,17 @@ def test_logs_formats_that_exclude_each_other_are_refused(
     [
         ("--exclude one", "two\n"),
         ("--exclude o$ --exclude x", "one\n"),
+        ("--exclude (?i)ONE --exclude x", "two\n"),
         ("--grep o --exclude t", "one\n"),
         ("--limit-bytes 6", "one\ntw\n"),
         ("--limit-bytes 100", "one\ntwo\n"),
         ("--prefix", "node-0 | one\nnode-0 | two\n"),
         ("--highlight o", "one\ntwo\n"),
         ("--highlight ^t --color always", "one\n\x1b[1;31mt\x1b[0mwo\n"),
+        (
+            "--highlight ^t --highlight (?i)TW|1 --color always",
+            "one\n\x1b[1;31mt\x1b[0m\x1b[1;31mw\x1b[0mo\n",
+        ),
         ("--since-time 2999-01-01T00:00:00Z", ""),
         ("--since-time 2025-01-01T00:00:00+01:00", "one\ntwo\n"),
     ],
@@ -94,3 +103,14 @@ def test_logs_flags_of_kubectl_and_stern(run: Run, flags: str, out: str) -> None
 @pytest.mark.parametrize("text", ["yesterday", "2026-01-01T00:00:00"])
 def test_logs_since_time_without_time_or_zone_is_refused(run: Run, text: str) -> None:
     assert run("logs", ID, "--since-time", text)[0] == 2
+
+
+def test_logs_limit_holds_for_logs_that_a_volume_keeps(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def show(reader: Reader, text: str, request: LogRequest, ui: Terminal) -> bool:
+        ui.logs([(Origin("gone2345", 0, "node-0", "pod"), b"one")], True)
+        return True
+
+    monkeypatch.setattr(Reader, "show_deleted", show)
+    assert run("logs", "gone2345", "--limit-bytes", "2")[:2] == (0, "on\n")
