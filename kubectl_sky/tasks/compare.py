@@ -4,18 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-import yaml
 from msgspec import Struct
 
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden, UserError
+from kubectl_sky.errors import ClusterError, Forbidden, InvalidFiles, UserError
 from kubectl_sky.observe import comparison
 from kubectl_sky.observe.comparison import ComparedTask, Comparison, Fields
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.titles import titles
+from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.tasks import describe, find
 from kubectl_sky.tasks.choice import Choice, find_targets
 from kubectl_sky.tasks.find import Scope
@@ -115,9 +115,15 @@ def _subjects_of(task: TaskStatus, index: int | None) -> list[_Subject]:
 
 
 def _read_file(session: Session, task: TaskStatus) -> Fields:
-    """Return the fields of the file that the cluster keeps of a task; empty without one."""
+    """Return the fields of the file that the cluster keeps of a task; empty without a valid one."""
     text = describe.task_file(session, task)
-    return dict(comparison.flatten(yaml.load(text, Loader=yaml.CSafeLoader))) if text else {}
+    if not text:
+        return {}
+    try:  # others may have written it
+        documents = read_yaml(text.encode(), f"<task/{task.id}>")
+    except InvalidFiles:
+        return {}
+    return dict(comparison.flatten(documents[-1].data))
 
 
 def _read_node_labels(session: Session) -> Mapping[str, Mapping[str, str]]:

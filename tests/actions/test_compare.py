@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
 
@@ -62,6 +62,19 @@ def test_compare_without_rights_to_cluster_nodes_or_logs_has_the_rest(
     code, out, _ = run("compare", FIRST, SECOND)
     assert code == 0
     assert out.splitlines()[0].split() == ["TASK", "STATUS", "EXIT", "TIME", "envs.LR", "run"]
+
+
+@pytest.mark.parametrize("text", ["x: [", "a: &a [*a]", "a: {[b]: c}"])
+def test_compare_takes_an_invalid_file_of_a_task_as_none(
+    run: Run, api: FakeCluster, text: str
+) -> None:
+    kept = api.get(kinds.CONFIG_MAP, f"exp-{FIRST}")
+    kept["data"][names.TASK_FILE] = text
+    api.put(kept)
+    code, out, err = run("compare", FIRST, SECOND, "-o", "json")
+    assert code == 0, err
+    first = next(task for task in json.loads(out)["tasks"] if task["task_id"] == FIRST)
+    assert "envs.LR" not in first["fields"]
 
 
 @pytest.mark.parametrize(
