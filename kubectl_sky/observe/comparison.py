@@ -22,8 +22,9 @@ _SWEEP = "config.kubectl_sky.sweep"
 # loss=0.1, acc: 93.5, "loss": 1e-3; not the port of an address, nor a part of a time.
 _NUMBER = re.compile(
     r"(?<![\w/.:-])([A-Za-z_][\w/.-]{0,60})[\"']?\s{0,3}[=:]\s{0,3}"
-    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\w.:/-])"
+    r"([-+]?(?:\d{1,20}\.?\d{0,20}|\.\d{1,20})(?:[eE][-+]?\d{1,4})?)(?![\w.:/-])"
 )
+_MAX_LINE = 2000  # bytes of a line in which numbers are looked for
 
 
 class ComparedTask(Part, frozen=True):
@@ -114,6 +115,6 @@ def read_metrics(lines: Iterable[bytes]) -> dict[str, float]:
     """Return the last value of each number with a name in the lines of a log."""
     metrics = {}
     for line in lines:
-        for match in _NUMBER.finditer(line.decode(errors="replace")):
+        for match in _NUMBER.finditer(line[:_MAX_LINE].decode(errors="replace")):
             metrics[match[1]] = float(match[2])
     return metrics

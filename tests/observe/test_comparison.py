@@ -1,5 +1,7 @@
 """What differs between tasks, and the numbers in their logs."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
@@ -22,6 +24,13 @@ TASK = ComparedTask("a", "aaaa1234", None, "completed", 0, 5, {"run": "x"}, {"lo
 )
 def test_numbers_with_names_are_read(line: str, metrics: dict[str, float]) -> None:
     assert read_metrics([line.encode()]) == metrics
+
+
+def test_numbers_in_long_lines_are_read_in_no_time() -> None:
+    start = time.process_time()
+    assert read_metrics([b"loss=1 " + b"a=" + b"1" * 100_000 + b"x"]) == {"loss": 1}
+    assert read_metrics([b"a=" + b"1" * 1000 + b"x"] * 200) == {}
+    assert time.process_time() - start < 1
 
 
 def test_last_value_of_a_number_counts() -> None:
