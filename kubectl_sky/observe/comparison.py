@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.spec.variables import is_named_as_secret
+from kubectl_sky.spec.variables import mask
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Document, Note, Part
-from kubectl_sky.words.secret import REDACTED
 
 Fields = Mapping[str, str]
 
@@ -102,13 +101,24 @@ def flatten(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the fields of a task file with their paths; lists are JSON, secrets are masked."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from flatten(item, f"{path}.{key}".removeprefix("."))
-    elif is_named_as_secret(path.rpartition(".")[2]):
-        yield path, REDACTED
+            yield from flatten(_masked(str(key), item), f"{path}.{key}".removeprefix("."))
     elif isinstance(value, str):
         yield path, value
     else:
         yield path, json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _masked(name: str, value: Any) -> Any:
+    """Return a value without secrets; `name` is that of the field or variable that has it."""
+    if isinstance(value, dict):
+        names = {key: str(key) for key in value}
+        names["value"] = str(value.get("name", name))  # {name: API_KEY, value: hunter2}
+        return {key: _masked(names[key], item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(name, item) for item in value]
+    text = str(value)
+    shown = mask(name, text)
+    return value if value is None or shown == text else shown
 
 
 def read_metrics(lines: Iterable[bytes]) -> dict[str, float]:

@@ -7,11 +7,12 @@ from msgspec import Struct
 
 from kubectl_sky.observe.mounts import PvcMount, list_mounts
 from kubectl_sky.plan.resources import ACCELERATORS
-from kubectl_sky.spec.variables import RESERVED, is_named_as_secret
+from kubectl_sky.spec.variables import RESERVED, mask
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.documents import Note, Part, always
 from kubectl_sky.words.expansion import unescape
 from kubectl_sky.words.pod_objects import Resources, TaskContainer
+from kubectl_sky.words.secret import REDACTED
 from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
 
@@ -66,5 +67,8 @@ def _user_variables(container: TaskContainer) -> Iterator[tuple[str, str]]:
     for variable in container.env or ():
         name = variable.name
         is_ours = name in RESERVED or name.startswith(_OUR_PREFIXES)
-        if variable.value is not None and not is_ours and not is_named_as_secret(name):
-            yield name, unescape(variable.value)
+        if variable.value is None or is_ours:
+            continue
+        shown = mask(name, unescape(variable.value))
+        if shown != REDACTED:
+            yield name, shown

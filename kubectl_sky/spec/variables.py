@@ -10,7 +10,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.volumes import wrong_path
-from kubectl_sky.words.secret import Secret, reveal
+from kubectl_sky.words.secret import REDACTED, Secret, reveal
 
 _SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; not distinguished here
 REFERENCE = "secrets:"  # prefix of the names of secrets that SkyPilot's API server stores
@@ -295,6 +295,22 @@ _SECRET_VARIABLE = re.compile(r".*(_KEY|TOKEN|PASSWORD|SECRET)", re.IGNORECASE)
 
 def is_named_as_secret(name: str) -> bool:
     return bool(_SECRET_VARIABLE.fullmatch(name))
+
+
+# More names, whose values are not shown: DB_PASS, API_KEYS, apiKey. Not MAX_TOKENS or KEYBOARD.
+_HIDDEN_NAME = re.compile(
+    r"(?:PASS|PASSWD|PASSWORD|PASSPHRASE|API_?KEYS?|CREDENTIALS?|SECRETS?|TOKEN|KEY)(?![A-Z])",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"(?<=://)(?:[^\s/:@]{0,200}:[^\s'\"<>]{1,500}|[^\s/?#@]{1,500})@")  # of a URL
+
+
+def mask(name: str, text: str) -> str:
+    """Return the value of a variable or field without secrets: by its name, or the login of URLs.
+
+    It is REDACTED if all of it may be a secret.
+    """
+    return REDACTED if _HIDDEN_NAME.search(name) else _LOGIN.sub(f"{REDACTED}@", text)
 
 
 def _find_named_as_secrets(document: Document) -> Iterator[Problem]:

@@ -236,7 +236,7 @@ def test_list_shows_the_variables_in_which_tasks_of_one_name_differ(
     run: Run, send: Submitter
 ) -> None:
     for task_id, rate in (("exp00001", "0.1"), ("exp00002", "0.01")):
-        envs = f"envs: {{LR: {rate}, EPOCHS: 9, API_TOKEN: {task_id}}}\n"
+        envs = f"envs: {{LR: {rate}, EPOCHS: 9, API_TOKEN: {task_id}, DB_PASS: {task_id}}}\n"
         send(f"name: exp\n{envs}run: x\n", task_id=task_id)
     header, *rows = run("list")[1].splitlines()
     assert header.split() == ["ID", "NAME", "STATUS", "NODES", "AGE", "LR", "REASON"]

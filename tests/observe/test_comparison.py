@@ -1,5 +1,6 @@
 """What differs between tasks, and the numbers in their logs."""
 
+import json
 import time
 
 import pytest
@@ -46,10 +47,17 @@ def test_fields_and_numbers_that_all_have_are_compared() -> None:
 
 
 def test_fields_of_a_file_have_paths_and_no_secrets() -> None:
-    file = {"envs": {"LR": 0.1, "API_TOKEN": "x"}, "ports": [1, 2], "run": "a\nb"}
+    env = [{"name": "API_KEY", "value": "hunter2"}, {"name": "LR", "value": "1"}]
+    file = {
+        "envs": {"LR": 0.1, "API_TOKEN": "x"},
+        "ports": [1, 2],
+        "run": "a\nb",
+        "containers": [{"env": env}],
+    }
     assert dict(flatten(file)) == {
         "envs.LR": "0.1",
         "envs.API_TOKEN": "REDACTED",
         "ports": "[1, 2]",
         "run": "a\nb",
+        "containers": json.dumps([{"env": [{**env[0], "value": "REDACTED"}, env[1]]}]),
     }

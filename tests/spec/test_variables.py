@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
-from kubectl_sky.spec.variables import SecretReference
+from kubectl_sky.spec.variables import SecretReference, mask
 from kubectl_sky.words.secret import Secret
 from tests.spec.documents import make_document, problems, read
 
@@ -124,6 +124,27 @@ def test_variable_named_like_secret_is_warned(name: str) -> None:
 )
 def test_variable_without_secret_is_not_warned(variable: str) -> None:
     assert problems(f"run: x\nenvs: {{{variable}}}", "warning") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("DB_PASS", "hunter2", "REDACTED"),
+        ("MYSQL_PASSWD", "hunter2", "REDACTED"),
+        ("GCP_CREDENTIALS", "hunter2", "REDACTED"),
+        ("OPENAI_APIKEY", "hunter2", "REDACTED"),
+        ("apiKey", "hunter2", "REDACTED"),
+        ("HF_TOKEN_2", "hunter2", "REDACTED"),
+        ("DATABASE_URL", "postgres://u:hunter2@h/db", "postgres://REDACTED@h/db"),
+        ("PROXY", "a https://hunter2@h b", "a https://REDACTED@h b"),
+        ("MAX_TOKENS", "512", "512"),
+        ("TOKENIZER", "bert", "bert"),
+        ("COMPASSES", "2", "2"),
+        ("URL", "http://h:80/a b@c", "http://h:80/a b@c"),
+    ],
+)
+def test_mask_hides_secrets_by_name_and_logins_of_urls(name: str, text: str, shown: str) -> None:
+    assert mask(name, text) == shown
 
 
 def test_managed_secret_relative_mount_path_is_error() -> None:
