@@ -36,6 +36,8 @@ trap stop TERM INT
 
 report() { :; } # STATUS: callback.sh runs event_callback
 
+launch() { exec "$@"; } # sweep.sh exports variables before
+
 # Chooses the shell for the user's scripts. They are written for bash; setup may install it.
 choose_shell() {
   shell=$(command -v bash) && return
@@ -48,9 +50,9 @@ choose_shell() {
 run_phase() { # NAME
   choose_shell
   if command -v setsid > /dev/null; then
-    setsid "$shell" "$dir/$1.sh" &
+    launch setsid "$shell" "$dir/$1.sh" &
   else
-    "$shell" "$dir/$1.sh" &
+    launch "$shell" "$dir/$1.sh" &
   fi
   child=$!
   [ -z "${KUBECTL_SKY_ON_HANG-}" ] || echo "$child" > "$KUBECTL_SKY_FILES/running" # for kill.sh

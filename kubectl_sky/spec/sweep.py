@@ -64,8 +64,6 @@ def parse_sweep(fields: Mapping[Any, Any]) -> Sweep:
             raise ValueError(
                 f'"{printable(name)}" is not the name of a variable; write NAME=VALUE,VALUE'
             )
-        if name != name.upper():  # it would replace a variable of entry.sh, such as child
-            raise ValueError(f"{printable(name)} is not in upper case; write {name.upper()}")
     sweep = Sweep(variables)
     if (total := sum(map(len, variables.values()))) > MAX_VALUES:
         raise ValueError(f"{total:,} values are too many; a sweep has at most {MAX_VALUES:,}")

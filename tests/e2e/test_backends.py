@@ -169,3 +169,14 @@ def test_submit_array_with_parallelism_limits_running_tasks(sky: Command, kubect
     )
     assert sky("stop", "array002").returncode == 0
     until_deleted(kubectl, "array002")
+
+
+def test_sweep_gives_each_task_its_values_also_by_names_of_the_entry_script(sky: Command) -> None:
+    task = 'name: sizes\nresources: {cpus: 0.1}\nrun: echo "child=$child dir=$dir"\n'
+    flags = ("--sweep", "child=a,b", "--sweep", "dir=1..2", "--id", "swept001")
+
+    done = sky("submit", "-", *flags, stdin=task)
+
+    assert done.returncode == 0, done.stderr
+    printed = {line.partition(" | ")[2] for line in done.stdout.splitlines() if " | " in line}
+    assert printed == {"child=a dir=1", "child=b dir=1", "child=a dir=2", "child=b dir=2"}

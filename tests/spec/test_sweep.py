@@ -33,7 +33,6 @@ def test_values_of_a_variable_are_lists_or_text(value: object, values: tuple[str
         ({"X": "3..1"}, "3..1 ends before it begins; write 1..3"),
         ({"X": "1..1000000"}, "1..1000000 has too many values"),
         ({"X": "1..600", "Y": "1..600"}, "1,200 values are too many"),
-        ({"child": "1"}, "child is not in upper case; write CHILD"),
         ({"X-Y": "1"}, '"X-Y" is not the name of a variable'),
     ],
 )
