@@ -183,5 +183,6 @@ def is_long(pauses: Sequence[float], index: int, usual: float) -> bool:
     """Return whether a step took longer than three usual ones, also those beside it."""
     if pauses[index] <= _LONG * usual:
         return False
-    nearby = pauses[max(index - _NEARBY, 0) : index + _NEARBY + 1]
-    return pauses[index] > _LONG * median(nearby)
+    before = pauses[max(index - _NEARBY, 0) : index]
+    nearby = [*before, *pauses[index + 1 : index + 1 + _NEARBY]]
+    return not nearby or pauses[index] > _LONG * median(nearby)

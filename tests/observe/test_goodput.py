@@ -100,6 +100,13 @@ def test_a_task_that_has_been_silent_for_long_stalls_now() -> None:
     assert found[Use.STALLS] == 200
 
 
+def test_a_silence_after_two_steps_is_a_stall() -> None:
+    found = uses([attempt(0, None, train(25, [1, 2]))], 329)
+
+    assert found[Use.STALLS] == 298
+    assert found[Use.STEPS] == 6
+
+
 def test_steps_that_become_slow_are_no_stalls() -> None:
     lines = train(25, range(1, 51))
     lines += train(125, range(51, 91), step=8)
