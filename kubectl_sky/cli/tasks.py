@@ -81,6 +81,8 @@ def listing(
     make: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = _CELLS | {
         "GPU-HOURS": partial(_gpu_hours, gpu_hours=gpu_hours)
     }
+    if wide:  # with restarts, and the cause of completed tasks, too
+        make["REASON"] = lambda task: task.note
     make = {name: partial(_variable, name=name) for name in variables} | make
     cells = [[make[title](row) for title in titles] for row in rows]
     return output.table(titles, cells, cut=_LEAST_IMPORTANT)
@@ -141,7 +143,6 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "JOBS": lambda task: _first_items(
         [node.job for node in task.nodes] if isinstance(task, TaskStatus) else []
     ),
-    "NOTE": lambda task: task.note,
     "REASON": reason,
     "LABELS": lambda task: names.selector(task.labels if isinstance(task, TaskStatus) else {}),
 }

@@ -32,7 +32,7 @@ def test_submit_single_node_prints_id_and_output(
     [
         pytest.param(
             "run: echo last words; nosuch",
-            ["exit code 127 (command not found)\n"],
+            ["exit code 127 (command not found): "],
             id="exit 127",
             marks=pytest.mark.practice_only,
         ),

@@ -134,7 +134,7 @@ def test_usage_needs_cluster_nodes_only_for_models(run: Run, api: FakeCluster) -
 
 def test_list_wide_has_gpu_hours_and_default_has_not(run: Run, api: FakeCluster) -> None:
     lines = [line.split() for line in run("list", "-o", "wide")[1].splitlines()]
-    assert lines[0][-2:] == ["GPU-HOURS", "NOTE"]
+    assert lines[0][-2:] == ["GPU-HOURS", "REASON"]
     hours = {line[1]: line[-1] for line in lines[1:]}
     assert hours == {"train": "6.0", "small": "-"}
     assert "GPU-HOURS" not in run("list")[1]
