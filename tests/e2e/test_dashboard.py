@@ -668,6 +668,7 @@ def test_timeline_shows_an_unknown_time_as_unknown(page: Page, sky: Command) -> 
 def test_goodput_is_read_when_it_is_asked_for(page: Page, sky: Command) -> None:
     steps = "run: |\n  for at in 1 2 3 4 5; do sleep 0.3; echo step $at; done\n"
     task = submit(sky, f"name: steps\n{steps}  sleep 600\n")
+    eventually(lambda: "step 5" in sky("logs", task).stdout)
     open_page(page, f"/tasks/{task}")
     card = page.get_by_role("region", name="Goodput")
 

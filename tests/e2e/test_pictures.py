@@ -68,7 +68,7 @@ def test_pages_with_work_are_accessible_and_fit_the_width(
     write_file(page, SERVICE.replace("python3", "exec python3"))
     look("update", page.get_by_text("The file is valid"))
     open_page(page, "/cluster")
-    expect(page.get_by_role("meter", name="requests.nvidia.com/gpu of team")).to_be_attached()
+    expect(page.get_by_role("meter", name="requests.nvidia.com/gpu: ")).to_be_attached()
     look("quotas", page.get_by_role("group", name="Table of events"))
     assert sky("stop", "--all", "--yes").returncode == 0
     assert sky("serve", "down", "web").returncode == 0

@@ -66,14 +66,14 @@ def test_submit_from_task_asks_for_secrets_on_a_terminal(sky: Command, task: str
 
 
 @pytest.mark.practice_only
-def test_submit_from_task_without_kept_file_or_with_array_is_refused(
+def test_submit_from_task_keeps_its_array_and_is_refused_without_kept_file(
     sky: Command, kubectl: Command
 ) -> None:
     done = sky("run", "--array", "3,5", "--id", "array001", "true")
     assert done.returncode == 0, done.stderr
-    refused = sky("submit", "--from", "array001")
-    assert refused.returncode == 2
-    assert "task array001 is an array" in refused.stderr
+    same = sky("submit", "--from", "array001")
+    assert same.returncode == 0, same.stderr
+    assert "submitted: true, 2 tasks of one node" in same.stdout
     again = sky("submit", "--from", "array001", "--array", "7", "--detach")
     assert again.returncode == 0, again.stderr
     assert kubectl("delete", "configmap", "-l", "task-id=array001").returncode == 0
