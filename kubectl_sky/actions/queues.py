@@ -36,6 +36,17 @@ def list_queues(session: Session) -> list[Queue]:
     return queues(local, by_name, workloads, session.now(), cohorts)
 
 
+def read_states(session: Session, namespace: str) -> dict[str, QueueState]:
+    """Return the readable ClusterQueues by the names of their LocalQueues in a namespace."""
+    local = _list_if_allowed(session, kinds.LOCAL_QUEUE, namespace)
+    states = _read_cluster_queues(session) if local else {}
+    return {
+        item.metadata.name: states[item.spec.cluster_queue]
+        for item in local or ()
+        if item.spec.cluster_queue in states
+    }
+
+
 def read_local_queues(session: Session, namespace: str) -> dict[str, LocalQueue]:
     """Return the queues of a namespace by name, with what decides when they admit something.
 
@@ -44,25 +55,31 @@ def read_local_queues(session: Session, namespace: str) -> dict[str, LocalQueue]
     local = _list_if_allowed(session, kinds.LOCAL_QUEUE, namespace)
     if not local:
         return {}
-    with parallel.pool(4) as pool:
-        listed = pool.submit(_list_if_allowed, session, kinds.CLUSTER_QUEUE)
+    with parallel.pool(2) as pool:
+        listed = pool.submit(_list_if_allowed, session, kinds.QUEUED_WORKLOAD, namespace)
+        labels = pool.submit(_read_labels, session, namespace)
+        states = _read_cluster_queues(session)
+        workloads = listed.result() or []
+
+    cluster_queues = {name: state.item for name, state in states.items()}
+    cohorts = next((state.cohorts for state in states.values()), None)
+    shown = queues(local, cluster_queues, workloads, session.now(), cohorts or ())
+    return {
+        queue.name: LocalQueue(item, queue, states.get(queue.cluster_queue), labels.result())
+        for item, queue in zip(sorted(local, key=_name), shown, strict=True)
+    }
+
+
+def _read_cluster_queues(session: Session) -> dict[str, QueueState]:
+    """Return the ClusterQueues by name; empty without permission to list them."""
+    with parallel.pool(2) as pool:
         of_cohorts = pool.submit(_list_if_allowed, session, kinds.COHORT)
         of_flavors = pool.submit(_list_if_allowed, session, kinds.RESOURCE_FLAVOR)
-        labels = pool.submit(_read_labels, session, namespace)
-        workloads = _list_if_allowed(session, kinds.QUEUED_WORKLOAD, namespace)
-        cluster_queues = {it.metadata.name: it for it in listed.result() or ()}
+        items = _list_if_allowed(session, kinds.CLUSTER_QUEUE) or []
         cohorts = of_cohorts.result()
         flavors = of_flavors.result()
-
-    items = list(cluster_queues.values())
-    by_name = {it.metadata.name: it for it in flavors} if flavors else None
-    shown = queues(local, cluster_queues, workloads or (), session.now(), cohorts or ())
-    found = {}
-    for item, queue in zip(sorted(local, key=_name), shown, strict=True):
-        own = cluster_queues.get(item.spec.cluster_queue)
-        state = QueueState(own, items, cohorts, by_name) if own else None
-        found[queue.name] = LocalQueue(item, queue, state, labels.result())
-    return found
+    by_name = {item.metadata.name: item for item in flavors} if flavors else None
+    return {item.metadata.name: QueueState(item, items, cohorts, by_name) for item in items}
 
 
 def _name(item: KueueQueue) -> str:

@@ -11,9 +11,9 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.observe.room import matches, tolerates
+from kubectl_sky.observe.room import PODS, add_up, matches, tolerates
 from kubectl_sky.plan.quota import Pods
-from kubectl_sky.plan.resources import PodResources, amounts, show
+from kubectl_sky.plan.resources import amounts, show
 from kubectl_sky.words.core_objects import LimitRange
 from kubectl_sky.words.pod_objects import NodeRule, PodSpec
 from kubectl_sky.words.scheduled_objects import (
@@ -27,7 +27,6 @@ from kubectl_sky.words.scheduled_objects import (
 )
 
 Key = tuple[str, str]  # flavor and resource
-_PODS = "pods"
 _ZERO = Fraction(0)
 
 
@@ -269,9 +268,10 @@ def _choose_flavors(request: _Request, used: dict[Key, Fraction]) -> tuple[str, 
     item = request.pods
     groups = request.state.item.spec.resource_groups or ()
     covered = {name for group in groups for name in group.resources}
-    requests = _sum_requests(item, request.limit_ranges)
-    if _PODS in covered:
-        requests[_PODS] = Fraction(item.count)
+    sizes = add_up(item.spec, request.limit_ranges)
+    requests = {name: size * item.count for name, size in sizes.items()}
+    if PODS in covered:
+        requests[PODS] = Fraction(item.count)
     missing = [name for name, size in requests.items() if size and name not in covered]
     if missing:
         return Admission(Outlook.NEVER, reason=f"it has no quota for {', '.join(sorted(missing))}")
@@ -289,15 +289,6 @@ def _choose_flavors(request: _Request, used: dict[Key, Fraction]) -> tuple[str, 
         for name, size in wanted.items():
             used[choice, name] = used.get((choice, name), _ZERO) + size
     return tuple(flavors)
-
-
-def _sum_requests(item: Pods, limit_ranges: Sequence[LimitRange]) -> dict[str, Fraction]:
-    total = PodResources(item.spec, limit_ranges).total("requests")
-    overhead = amounts(item.spec.overhead)
-    return {
-        name: (total.get(name, _ZERO) + overhead.get(name, _ZERO)) * item.count
-        for name in total.keys() | overhead.keys()
-    }
 
 
 def _choose_flavor(
@@ -423,9 +414,5 @@ def list_checks(queue: KueueQueue) -> list[str]:
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     if selector is None:
         return False
-    rules = [
-        NodeRule(key=rule.key, operator=rule.operator, values=rule.values)
-        for rule in selector.match_expressions or ()
-    ]
     chosen = (selector.match_labels or {}).items() <= labels.items()
-    return chosen and all(matches(rule, labels) for rule in rules)
+    return chosen and all(matches(rule, labels) for rule in selector.match_expressions or ())

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kubectl_sky.observe.room import (
     PODS,
     Room,
+    choose_domain,
     find_room,
     list_requests,
     number_that_fits,
@@ -330,14 +331,11 @@ def explain_gang(
     size = [_size(amount, name) for name, amount in requests.items()]
     text = f"{_nodes(number)}{f' {_TIMES} {_join(size)}' if size else ''} start together"
 
-    domains = defaultdict[str, list[Room]](list)
-    for room in find_room(spec, cluster_nodes, read_running(running or ())):
-        if not topology or topology in room.labels:
-            domains[room.labels.get(topology, "")].append(room)
-    if not domains:
+    found = find_room(spec, cluster_nodes, read_running(running or ()))
+    domain, rooms = choose_domain(found, topology)
+    if not rooms:
         return f"{text}; no cluster node accepts them", ""
 
-    domain, rooms = max(domains.items(), key=lambda item: sum(room.count for room in item[1]))
     fits = sum(room.count for room in rooms)
     fit = f"{fits} fit" if fits > 1 else f"{fits or 'none'} fits"
     if fits >= number:

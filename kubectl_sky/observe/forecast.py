@@ -4,9 +4,7 @@
 here, is named.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Annotated
 
 from msgspec import Struct
@@ -24,13 +22,14 @@ from kubectl_sky.observe.admission import (
 from kubectl_sky.observe.capacity import describe_free, join_hosts
 from kubectl_sky.observe.queues import Queue
 from kubectl_sky.observe.room import (
-    PODS,
     Room,
     Running,
+    choose_domain,
     find_room,
     find_unchecked,
     find_victims,
     list_requests,
+    list_sizes,
     number_that_fits,
     read_running,
     without_faults,
@@ -239,7 +238,8 @@ class _Placer:
         """Place pods of one kind; return what they wait for if there is no room for them."""
         self.unchecked += find_unchecked(item.spec)
         spec = self._without_devices(item.spec)
-        rooms = _choose_domain(find_room(spec, self._nodes, self._running), demand.topology)
+        found = find_room(spec, self._nodes, self._running)
+        _, rooms = choose_domain(found, demand.topology)
         fits = sum(room.count for room in rooms)
         taken = [room.host for room in rooms for _ in range(room.count)][: item.count]
         for host in taken:
@@ -255,8 +255,7 @@ class _Placer:
     def _start(self, spec: PodSpec, host: str) -> None:
         self.hosts.append(host)
         priority = find_priority(spec, self._priorities)
-        requests = {**list_requests(spec), PODS: Fraction(1)}
-        self._running.append(Running("", host, priority, requests))
+        self._running.append(Running("", host, priority, list_sizes(spec)))
 
     def _preempt(self, spec: PodSpec, count: int) -> bool:
         """Make room by preemption; return whether that is possible."""
@@ -296,17 +295,6 @@ class _Placer:
             return Forecast(Outlook.NEVER, f"{text}{describe_free(spec, rooms)}")
         text = f"waits: {fits or 'none'} of {needed} nodes fit now"
         return Forecast(Outlook.LATER, f"{text}{describe_free(spec, rooms)}")
-
-
-def _choose_domain(rooms: Sequence[Room], topology: str) -> Sequence[Room]:
-    """Return the rooms in the domain of a topology that holds most; all without one."""
-    if not topology:
-        return rooms
-    domains = defaultdict[str, list[Room]](list)
-    for room in rooms:
-        if topology in room.labels:
-            domains[room.labels[topology]].append(room)
-    return max(domains.values(), key=lambda items: sum(it.count for it in items), default=[])
 
 
 def find_priority(spec: PodSpec, priorities: Iterable[PriorityClass]) -> int:

@@ -20,6 +20,7 @@ from kubectl_sky.observe.steps import Steps, is_long, usual_pause
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Document, Note, Part, always
 from kubectl_sky.words.pod_objects import ContainerState, Pod, Terminated
+from kubectl_sky.workloads.workload import condition
 
 _LATEST = 20  # steps that tell how fast a node is now
 _SLOW = 1.2  # times the time of a step of others, or of before
@@ -130,7 +131,8 @@ def read_attempts(pods: Iterable[Pod]) -> list[tuple[str, bool, Attempt]]:
         if created is None:
             continue
         name = pod.metadata.name
-        scheduled = _condition_time(pod, "PodScheduled")
+        placed = condition(pod, "PodScheduled")
+        scheduled = age.parse(placed.last_transition_time) if placed else None
         status = container(pod)
         started, finished = _read_times(status.state)
         began, ended = _read_times(status.last_state)
@@ -146,13 +148,6 @@ def _read_times(state: ContainerState) -> tuple[datetime | None, datetime | None
     end = state.terminated or Terminated()
     started = state.running.started_at if state.running else end.started_at
     return age.parse(started), age.parse(end.finished_at)
-
-
-def _condition_time(pod: Pod, kind: str) -> datetime | None:
-    for condition in pod.status.conditions:
-        if condition.type == kind and condition.status == "True":
-            return age.parse(condition.last_transition_time)
-    return None
 
 
 Seconds = dict[Use, float]

@@ -8,11 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.plan.resources import PodResources, allocatable, amounts
-from kubectl_sky.words.core_objects import Node, Taint
+from kubectl_sky.words.core_objects import LimitRange, Node, Taint
 from kubectl_sky.words.pod_objects import NodeRule, NodeTerm, Pod, PodSpec, Toleration
 
 PODS = "pods"
-_ONE = Fraction(1)
 _PERMANENT = ("DaemonSet", "Node")  # owners of pods that no task waits for
 
 
@@ -42,29 +41,38 @@ def read_running(pods: Iterable[Pod]) -> list[Running]:
             f"{pod.metadata.namespace}/{pod.metadata.name}",
             pod.spec.node_name or pod.status.nominated_node_name,
             pod.spec.priority,
-            {**list_requests(pod.spec), PODS: _ONE},
+            list_sizes(pod.spec),
             any(owner.kind in _PERMANENT for owner in pod.metadata.owner_references),
         )
         for pod in pods
     ]
 
 
-def list_requests(spec: PodSpec) -> dict[str, Fraction]:
-    """Return what the scheduler counts of a pod, without amounts of 0."""
-    total = PodResources(spec).total("requests")
+def add_up(spec: PodSpec, limit_ranges: Sequence[LimitRange] = ()) -> dict[str, Fraction]:
+    """Return what a pod requests, with its overhead, as schedulers count it."""
+    total = PodResources(spec, limit_ranges).total("requests")
     overhead = amounts(spec.overhead)
-    sizes = {
+    return {
         name: total.get(name, Fraction(0)) + overhead.get(name, Fraction(0))
-        for name in total.keys() | overhead.keys()
+        for name in sorted(total.keys() | overhead.keys())
     }
-    return {name: sizes[name] for name in sorted(sizes) if sizes[name]}
+
+
+def list_requests(spec: PodSpec) -> dict[str, Fraction]:
+    """Return what a pod requests, without amounts of 0."""
+    return {name: size for name, size in add_up(spec).items() if size}
+
+
+def list_sizes(spec: PodSpec) -> dict[str, Fraction]:
+    """Return what a pod takes of a cluster node: its requests, and one of the pods there."""
+    return {**list_requests(spec), PODS: Fraction(1)}
 
 
 def find_room(
     spec: PodSpec, cluster_nodes: Iterable[Node], running: Iterable[Running]
 ) -> list[Room]:
     """Return the cluster nodes that accept a pod, with what the running pods leave free."""
-    sizes = {**list_requests(spec), PODS: _ONE}
+    sizes = list_sizes(spec)
     used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
 
     for other in running:
@@ -79,6 +87,22 @@ def find_room(
         count = max(0, min(int(free[name] / size) for name, size in sizes.items()))
         rooms.append(Room(host, labels, free, count))
     return rooms
+
+
+def choose_domain(rooms: Iterable[Room], topology: str) -> tuple[str, list[Room]]:
+    """Return the value of a label of cluster nodes that has most room, and its cluster nodes.
+
+    Without a topology, all of them are one domain.
+    """
+    domains = defaultdict[str, list[Room]](list)
+    for room in rooms:
+        if not topology or topology in room.labels:
+            domains[room.labels.get(topology, "")].append(room)
+
+    def count(domain: tuple[str, list[Room]]) -> int:
+        return sum(room.count for room in domain[1])
+
+    return max(domains.items(), key=count, default=("", []))
 
 
 def number_that_fits(
@@ -112,7 +136,7 @@ def find_victims(
     possible stay, those of the highest priority first. Of the cluster nodes, the one counts whose
     victims have the lowest priority, then the fewest. PodDisruptionBudgets are not looked at.
     """
-    sizes = {**list_requests(spec), PODS: _ONE}
+    sizes = list_sizes(spec)
     by_host = defaultdict[str, list[Running]](list)
     for pod in running:
         by_host[pod.host].append(pod)

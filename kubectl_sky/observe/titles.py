@@ -1,6 +1,6 @@
 """What distinguishes tasks that are shown together: their names, variables and ids."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 
 from kubectl_sky.observe.status import TaskStatus
@@ -13,12 +13,8 @@ def list_differing(tasks: Sequence[TaskStatus]) -> list[str]:
 
     Those of a sweep differ within one task.
     """
-    groups: dict[str, list[TaskStatus]] = defaultdict(list)
-    for task in tasks:
-        groups[task.name].append(task)
-
     differing: dict[str, None] = {}
-    for group in groups.values():
+    for group in _group_by_name(tasks).values():
         names = dict.fromkeys(name for task in group for name in task.variables)
         several = [name for name in names if len({task.variables.get(name) for task in group}) > 1]
         if len(several) <= _MAX_VARIABLES:
@@ -28,15 +24,20 @@ def list_differing(tasks: Sequence[TaskStatus]) -> list[str]:
     return list(differing)
 
 
+def _group_by_name(tasks: Sequence[TaskStatus]) -> dict[str, list[TaskStatus]]:
+    groups: dict[str, list[TaskStatus]] = defaultdict(list)
+    for task in tasks:
+        groups[task.name].append(task)
+    return groups
+
+
 def titles(tasks: Sequence[TaskStatus]) -> dict[str, str]:
     """Return a title for each task by its id.
 
     Tasks of one name also have the variables in which they differ, or else their ids.
     """
-    counts = Counter(task.name for task in tasks)
     result = {}
-    for name in counts:
-        group = [task for task in tasks if task.name == name]
+    for name, group in _group_by_name(tasks).items():
         if len(group) == 1:
             result[group[0].id] = name
             continue

@@ -60,9 +60,7 @@ def apply_flags(
     return [
         document
         if document.is_header
-        else _with_values(
-            _with_parts(_with_fields(document, overrides), overrides), values, secrets
-        )
+        else _with_values(_with_parts(document, overrides), values, secrets)
         for document in (first, *rest)
     ]
 

@@ -29,13 +29,12 @@ def check(
     to list the queues.
     """
     tasks = {key: items for key, items in _by_task(workloads, later=True).items() if key[1]}
-    known = queues.read_local_queues(session, namespace) if tasks else {}
+    states = queues.read_states(session, namespace) if tasks else {}
     lines = []
     for (_, name), items in tasks.items():
-        state = known[name].cluster_queue if name in known else None
-        if state is None:
+        if name not in states:
             continue
-        admission = admit_all([list(pods(item)) for item in items], state, limit_ranges)
+        admission = admit_all([list(pods(item)) for item in items], states[name], limit_ranges)
         if admission.outlook is Outlook.NEVER:
             lines.append(f'can never be admitted: queue "{name}": {admission.reason}')
 

@@ -116,7 +116,7 @@ def as_first_sent(
     manifests = replace(
         manifests,
         auxiliary=tuple(
-            replace(manifest, object=_with_kept(manifest.object, existing[manifest.name]))
+            replace(manifest, object=_as_sent(manifest.object, existing[manifest.name]))
             if manifest.name in existing
             else manifest
             for manifest in manifests.auxiliary
@@ -125,7 +125,8 @@ def as_first_sent(
             replace(
                 manifest,
                 object=registry.with_suspend_field(
-                    _with_kept(manifest.object, existing[manifest.name]), existing[manifest.name]
+                    _as_sent(manifest.object, existing[manifest.name]),
+                    existing[manifest.name],
                 ),
             )
             if manifest.name in existing
@@ -352,19 +353,24 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
 _KEPT = {kinds.SECRET.kind: names.TOKEN, kinds.CONFIG_MAP.kind: names.TASK_FILE}  # keys of `data`
 
 
-def _with_kept(item: Json, live: Json) -> Json:
-    """Copy the token or the task file of the live object, if both objects have one.
+def _as_sent(item: Json, live: Json) -> Json:
+    return _with_kept(_with_revision(item, live), live)
 
-    And the commit of the local files: their content is compared, wherever it is from.
-    """
+
+def _with_revision(item: Json, live: Json) -> Json:
+    """Copy the commit of local files of the live object: their content is compared, not that."""
     metadata = item["metadata"]
     annotations = dict(metadata.get("annotations") or {})
-    if names.REVISION in annotations:
-        live_annotations = live["metadata"].get("annotations") or {}
-        annotations[names.REVISION] = live_annotations.get(names.REVISION)
-        annotations = {key: text for key, text in annotations.items() if text is not None}
-        item = item | {"metadata": metadata | {"annotations": annotations}}
+    if annotations.pop(names.REVISION, None) is None:
+        return item
+    live_annotations = live["metadata"].get("annotations") or {}
+    if names.REVISION in live_annotations:
+        annotations[names.REVISION] = live_annotations[names.REVISION]
+    return item | {"metadata": metadata | {"annotations": annotations}}
 
+
+def _with_kept(item: Json, live: Json) -> Json:
+    """Copy the token or the task file of the live object, if both objects have one."""
     data = item.get("data") or {}
     key = _KEPT.get(item["kind"])
     kept = (live.get("data") or {}).get(key)

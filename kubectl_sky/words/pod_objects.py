@@ -77,7 +77,7 @@ class InitContainer(Container, frozen=True, kw_only=True):
 
 
 class NodeRule(Fields, frozen=True, kw_only=True):
-    """A rule for labels or fields of cluster nodes."""
+    """A rule for labels, or for fields of cluster nodes."""
 
     key: str
     operator: str
@@ -191,7 +191,7 @@ class SchedulingGroup(Fields, frozen=True, kw_only=True):
 
 
 class Named(Fields, frozen=True, kw_only=True):
-    """Something with a name, such as a scheduling gate."""
+    """Something with a name, such as a scheduling gate or an AdmissionCheck."""
 
     name: str = ""
 

@@ -12,7 +12,7 @@ from kubectl_sky.words.objects import (
     Object,
     Texts,
 )
-from kubectl_sky.words.pod_objects import Toleration
+from kubectl_sky.words.pod_objects import Named, NodeRule, Toleration
 
 
 class FlavorResource(Fields, frozen=True, kw_only=True):
@@ -44,16 +44,10 @@ class ResourceGroup(Fields, frozen=True, kw_only=True):
         return {resource.name for flavor in flavors for resource in flavor.resources or ()}
 
 
-class CheckReference(Fields, frozen=True, kw_only=True):
-    """An AdmissionCheck of a queue."""
-
-    name: str = ""
-
-
 class Checks(Fields, frozen=True, kw_only=True):
     """The AdmissionChecks of a queue."""
 
-    admission_checks: tuple[CheckReference, ...] | None = None
+    admission_checks: tuple[Named, ...] | None = None
 
 
 class Fungibility(Fields, frozen=True, kw_only=True):
@@ -62,25 +56,10 @@ class Fungibility(Fields, frozen=True, kw_only=True):
     when_can_borrow: str = ""
 
 
-class QueuePreemption(Fields, frozen=True, kw_only=True):
-    """Which workloads of a queue, or of its cohort, may be preempted."""
-
-    reclaim_within_cohort: str = ""
-    within_cluster_queue: str = ""
-
-
-class LabelRule(Fields, frozen=True, kw_only=True):
-    """A requirement of a label selector."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] | None = None
-
-
 class LabelSelector(Fields, frozen=True, kw_only=True):
     """A label selector; an empty one selects everything."""
 
-    match_expressions: tuple[LabelRule, ...] | None = None
+    match_expressions: tuple[NodeRule, ...] | None = None
     match_labels: Texts | None = None
 
 
@@ -95,7 +74,6 @@ class QueueSpec(Fields, frozen=True, kw_only=True):
     flavor_fungibility: Fungibility | None = None
     namespace_selector: LabelSelector | None = None  # none selects nothing
     parent_name: str = ""  # of a cohort
-    preemption: QueuePreemption | None = None
     queueing_strategy: str = ""
     resource_groups: tuple[ResourceGroup, ...] | None = None
     stop_policy: str = ""

@@ -8,7 +8,15 @@ import asyncio
 import secrets
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -83,6 +91,12 @@ class Finding(Struct, frozen=True):
     version: int
     found: Found
     at: datetime
+
+
+def list_groups(tasks: Mapping[Key, Entry], entries: Mapping[Key, Entry]) -> dict[Key, Entry]:
+    """Return the pipelines and groups of tasks."""
+    named = {(PIPELINE, key[1], task.pipeline) for key, task in tasks.items()}
+    return {key: entries[key] for key in named if key in entries}
 
 
 class LiveList:
@@ -344,8 +358,7 @@ class LiveList:
         """Return the tasks that still exist, and their pipelines."""
         with self._lock:
             tasks = {key: self._entries[key] for key in keys if key in self._entries}
-            named = {(PIPELINE, key[1], task.pipeline) for key, task in tasks.items()}
-            return tasks | {key: self._entries[key] for key in named if key in self._entries}
+            return tasks | list_groups(tasks, self._entries)
 
     def _find(self, window: Window) -> Finding:
         with self._finding:

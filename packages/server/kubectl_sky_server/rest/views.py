@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 
 from kubectl_sky_server.rest.events import format_event
 from kubectl_sky_server.rest.identity import Caller
-from kubectl_sky_server.rest.live import PIPELINE, Entry, Finding, LiveList, follow
+from kubectl_sky_server.rest.live import Entry, Finding, LiveList, follow, list_groups
 from kubectl_sky_server.rest.windows import Found, Key, Row, Window, join
 
 
@@ -52,9 +52,7 @@ class _View:
             entries |= live.entries(part.found.keys)
         found = join(self._window, [part.found for part in parts], _list_newest_first(entries))
         tasks = {key: entries[key] for key in found.keys}
-        named = {(PIPELINE, key[1], task.pipeline) for key, task in tasks.items()}
-        groups = {key: entries[key] for key in named if key in entries}
-        return self._format_changes(found, tasks, groups)
+        return self._format_changes(found, tasks, list_groups(tasks, entries))
 
     def _format_changes(
         self, found: Found, tasks: Mapping[Key, Entry], groups: Mapping[Key, Entry]
