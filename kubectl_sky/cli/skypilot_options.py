@@ -233,6 +233,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("-a", "--all", "--all-regions"), _ALL_GPUS),
         **dict.fromkeys(("--infra", "--cloud", "--region"), _CONTEXT),
     },
+    "cp": dict.fromkeys(("-c", "--container"), "leave it out: files are in the task's container"),
     "usage": {
         "--days": "use --since: 7 days are --since 7d",
         **dict.fromkeys(("-a", "--all"), "leave it out: finished tasks count, too"),

@@ -15,6 +15,8 @@ from kubectl_sky.words.scheduled_objects import Gang
 
 T = TypeVar("T")
 
+_POD_METRICS = "custom.metrics.k8s.io"  # the group that a metrics adapter serves
+
 
 def check_namespace(session: Session, namespace: str, name: str) -> None:
     """Raise UserError if a namespace does not exist; `name` says how a task is named instead.
@@ -83,6 +85,19 @@ def serves(session: Session, kind: Kind) -> bool:
     except NotServed:
         return False
     return any(resource.name == kind.plural for resource in answer.resources or ())
+
+
+def list_pod_metrics(session: Session) -> set[str] | None:
+    """Return the metrics of pods that an adapter has at the moment; None without an adapter.
+
+    Raises ClusterError: Forbidden if discovery is.
+    """
+    versions = groups(session).get(_POD_METRICS)
+    if not versions:
+        return None
+    answer = session.send("GET", f"/apis/{_POD_METRICS}/{versions[0]}", shape=ApiResources).body
+    listed = (resource.name.partition("/") for resource in answer.resources or ())
+    return {metric for resource, _, metric in listed if resource == "pods"}
 
 
 def other_versions(session: Session, kind: Kind) -> tuple[str, ...]:

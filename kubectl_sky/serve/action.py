@@ -12,6 +12,7 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
+    ClusterError,
     Conflict,
     Forbidden,
     Interrupted,
@@ -103,11 +104,34 @@ def plan(options: Options, ui: UI, connect: Connect | None) -> Prepared:
                 name = f'Secret "{ingress.secret}" of service.tls'
                 hint = f"use `kubectl create secret tls {ingress.secret} --cert=FILE --key=FILE`"
                 raise UserError(f'{name} not found in namespace "{prepared.facts.namespace}"', hint)
+    _look_at_metric(prepared.session, plan_service(prepared), ui)
     return prepared
 
 
 def plan_service(prepared: Prepared) -> Replicas:
     return replicas_of(prepared.decision.plans[0])
+
+
+def _look_at_metric(session: Session, replicas: Replicas, ui: UI) -> None:
+    """Say what keeps a service from being scaled by the metric of its pods."""
+    scaling = replicas.scaling
+    if not scaling or scaling.cpu_percent is not None:
+        return
+    reason = ""
+    try:
+        metrics = access.list_pod_metrics(session)
+    except Forbidden:
+        return
+    except ClusterError as error:
+        reason = f"the cluster's metrics of pods cannot be read: {error}"
+    else:
+        if metrics is None:
+            reason = "the cluster has no metrics of pods; install an adapter such as"
+            reason += " prometheus-adapter, or use --cpu-target 80"
+        elif scaling.metric not in metrics:
+            reason = f'no pod has the metric "{scaling.metric}" yet; --qps-metric names another'
+    if reason:
+        ui.note(f"{replicas.replicas} of up to {replicas.most} replicas run: {reason}")
 
 
 def find_named(prepared: Prepared) -> list[Manifest]:

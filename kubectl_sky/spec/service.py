@@ -101,7 +101,8 @@ class ServiceSpec(Struct, frozen=True):
     ingress: Ingress | None = None
 
 
-def service_of(document: Document, flags: Flags) -> ServiceSpec:
+def service_of(document: Document, flags: Flags, metric: str) -> ServiceSpec:
+    """Return the service of a valid document; `metric` counts requests if no flag names another."""
     filled = Filled(document).document
     data = filled.data["service"]
     listed = (values.get("ports") for _, values in filled.resources.maps)
@@ -115,7 +116,7 @@ def service_of(document: Document, flags: Flags) -> ServiceSpec:
         fewest=fewest,
         most=most,
         qps=policy.get("target_qps_per_replica"),
-        qps_metric=flags.qps_metric or "",
+        qps_metric=flags.qps_metric or metric,
         up_delay=policy.get("upscale_delay_seconds"),
         down_delay=policy.get("downscale_delay_seconds"),
         flags=flags,
@@ -128,23 +129,6 @@ def _bounds(data: dict[str, Any], flags: Flags) -> tuple[int, int]:
     fewest = max(next((number for number in numbers if number is not None), 1), 1)
     most = max(policy.get("max_replicas") or fewest, fewest)
     return (fewest, most) if flags.replicas is None else (flags.replicas, flags.replicas)
-
-
-def find_unmeasured(document: Document, flags: Flags) -> Iterator[Problem]:
-    """Refuse to scale a service without a metric: Kubernetes does not count requests."""
-    data = document.get("service")
-    if flags.backend != Flags().backend or not isinstance(data, dict):  # Ray Serve counts them
-        return
-    fewest, most = _bounds(data, flags)
-    if most > fewest and not (flags.cpu_target or flags.qps_metric):
-        message = "Kubernetes does not count requests, so it cannot scale by them"
-        yield document.problem(
-            QPS,
-            message,
-            "use `serve up` with --qps-metric http_requests_per_second (the requests per second of"
-            " a pod, under the name that your metrics adapter gives them), --cpu-target 80 (CPU"
-            f" usage) or --replicas {fewest}",
-        )
 
 
 def find_without_ingress(
@@ -349,7 +333,7 @@ def _policy(document: Document) -> Iterator[Problem]:
             (*_POLICY, "max_replicas"), f"is less than min_replicas, {min_replicas}"
         )
     elif max_replicas != min_replicas and qps is None:
-        hint = "set it and use `serve up` with --qps-metric or --cpu-target, or make both equal"
+        hint = "set it, and --cpu-target to scale by CPU usage instead; or make both equal"
         message = "differs from min_replicas, which needs target_qps_per_replica"
         yield document.problem((*_POLICY, "max_replicas"), message, hint)
 

@@ -99,7 +99,6 @@ def document_refusals(
     if document.is_volume:
         return refused
     if serve:
-        refused += service.find_unmeasured(document, serve)
         refused += service.find_without_ingress(document, serve, settings.ingress)
     if refused:  # a field that is refused needs no plan
         document = unsupported.without_refused(document, as_task, served)
@@ -345,7 +344,7 @@ def as_service(
         hint = "add --name NAME, which `kubectl sky serve status` shows"
         raise UserError("the service has no name", hint)
 
-    spec = service.service_of(entry.document, flags)
+    spec = service.service_of(entry.document, flags, settings.qps_metric)
     task = replace(entry.task, name=name or f"service-{entry.task_id}")
     if tls := Filled(entry.document).document.get("service", "tls"):
         domain = settings.ingress.get("domain")

@@ -43,6 +43,8 @@ class Settings(Struct, frozen=True):
     volume_group: int | bool = 1000  # the group that may write to volumes; False sets none
     # How ports of tasks are exposed, and the annotations of their Services.
     ports: Mapping[str, Any] = {}
+    # Of pods, as a metrics adapter names it: what services with target_qps_per_replica scale by.
+    qps_metric: str = "http_requests_per_second"
     ingress: Mapping[str, str] = {}  # `class` and `domain` of services with TLS
     stores: Mapping[str, Mapping[str, Any]] = {}  # the access to each bucket store
     default_store: str | None = None  # of buckets that are given by name only

@@ -6,11 +6,14 @@ from pathlib import Path
 from tests.cluster.shell import run
 
 # What the tests' programs load only where there is a GPU, or an init system.
-_HEAVY = ("libllvm", "libz3", "libamd", "libhsa", "libx11", "systemd", "libsystemd-shared")
+HEAVY = ("libllvm", "libz3", "libamd", "libhsa", "libx11", "systemd", "libsystemd-shared")
 
 
-def unpack(root: Path, folder: Path, packages: tuple[str, ...]) -> None:
-    """Unpack packages into a folder, with what they need beyond what a root has.
+def unpack(
+    root: Path, folder: Path, packages: tuple[str, ...], without: tuple[str, ...] = HEAVY
+) -> None:
+    """Unpack packages into a folder, with what they need beyond what a root has; none whose name
+    begins as those of `without`.
 
     Nothing is set up by them: no user is made, and no link of several alternatives.
     """
@@ -21,7 +24,7 @@ def unpack(root: Path, folder: Path, packages: tuple[str, ...]) -> None:
     run(["apt-get", *options, "update"])
     run(["apt-get", *options, "install", "--no-install-recommends", "--download-only", *packages])
     for package in sorted((state / "cache/archives").glob("*.deb")):
-        if not package.name.startswith(_HEAVY):
+        if not package.name.startswith(without):
             run(["dpkg-deb", "--extract", package, folder])
     shutil.rmtree(state)
 

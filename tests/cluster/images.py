@@ -58,6 +58,14 @@ RCLONE = (Image("docker.io/rclone/rclone:1.68.2", ("rclone",)),)
 MPI = (Image("docker.io/mpioperator/openmpi:v0.8.0", ("bash",)),)
 JAX = Image("docker.io/library/jax:0.8.1", ("python3",))
 _JAX = ("jax==0.8.1", "jaxlib==0.8.1")
+PYTORCH = Image("docker.io/pytorch/pytorch:2.6.0", ("python3",))
+_HUGGING_FACE = ("transformers==4.57.1", "awscli==1.42.62", "psutil==7.1.3")
+_ACCELERATE = "accelerate==1.11.0"  # without what it needs: PyTorch is Debian's, for CPUs
+# Debian builds PyTorch without libuv, and some of its programs do not ask for that.
+_WITHOUT_LIBUV = {
+    "elastic/rendezvous/static_tcp_rendezvous.py": "multi_tenant=True,",
+    "rendezvous.py": "is_master=False,",
+}
 RAY = Image("docker.io/rayproject/ray:2.60.0", ("bash",))
 _MPI = ("openmpi-bin", "openssh-client", "openssh-server")
 
@@ -143,6 +151,45 @@ def make_jax() -> Path:
         shutil.rmtree(added)
 
     return cache.keep("jax", cache.digest(*_JAX, python.parent.name), make) / "jax.tar"
+
+
+def make_pytorch() -> Path:
+    """Return the archive of an image with PyTorch, transformers and Accelerate for CPUs."""
+    python = next(path for path in archives() if path.stem == "python")
+    key = cache.digest(*_HUGGING_FACE, _ACCELERATE, python.parent.name, Path(__file__))
+
+    def make(folder: Path) -> None:
+        cache.say("making the image of PyTorch, once")
+        root = folder / "root"
+        added = folder / "pytorch"
+        _unpacked(python, root)
+        debian.unpack(root, added, ("python3-torch",), without=())
+        _without_useless(added)
+        for name in ("blas", "lapack"):  # links of alternatives
+            (library,) = added.glob(f"usr/lib/*/{name}/lib{name}.so.3")
+            (library.parents[1] / library.name).symlink_to(f"{name}/{library.name}")
+
+        modules = added / "usr/lib/python3/dist-packages"
+        for name, argument in _WITHOUT_LIBUV.items():
+            path = modules / "torch/distributed" / name
+            text = path.read_text()
+            assert argument in text, path
+            path.write_text(text.replace(argument, f"{argument} use_libuv=False,"))
+
+        _pip(modules, *_HUGGING_FACE)
+        _pip(modules, "--no-deps", _ACCELERATE)
+        for name in ("accelerate", "aws"):  # pip's begin with a Python of this machine
+            _, _, text = (modules / "bin" / name).read_text().partition("\n")
+            program = added / "usr/bin" / name
+            program.write_text(f"#!/usr/bin/python3\n{text}")
+            program.chmod(0o755)
+        shutil.rmtree(modules / "bin")
+
+        _archive(folder / "pytorch.tar", (PYTORCH,), root, added)
+        shutil.rmtree(root)
+        shutil.rmtree(added)
+
+    return cache.keep("pytorch", key, make) / "pytorch.tar"
 
 
 def load(cluster: Cluster, archive: Path) -> None:

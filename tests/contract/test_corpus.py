@@ -49,7 +49,6 @@ NOT_RENDERED = {
 REASONS = {
     "--as-task": "refused: a pool of workers (`--as-task`)",
     "the value is not set": "refused: a value is open (`--env`, `--secret`)",
-    "cannot scale by them": "refused: a service scales without a metric (`--qps-metric`)",
     "settings.yaml": "refused: a bucket has no store",
     "the bucket has no name": "refused: a bucket has no name",
     "": "refused: a volume (`volumes apply`), a Docker daemon, or a secret as a bucket's name",

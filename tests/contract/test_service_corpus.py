@@ -58,9 +58,8 @@ def test_public_service_is_served_or_refused(
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     policy = tasks[0]["service"].get("replica_policy") or {}
     scaled = policy.get("max_replicas", 0) > max(policy.get("min_replicas", 1), 1)
-    flags = Flags(qps_metric="requests" if scaled else None)
     ui = Recorder()
-    source = Source(str(CORPUS / name), overrides, environ, io.BytesIO(), serve=flags)
+    source = Source(str(CORPUS / name), overrides, environ, io.BytesIO(), serve=Flags())
     if name in REFUSED:
         with pytest.raises(InvalidFiles, match=REFUSED[name]):
             prepare(source, ui)

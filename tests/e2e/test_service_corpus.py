@@ -54,8 +54,6 @@ def test_public_service_comes_up_and_its_pods_are_scheduled(
     sky = InProcess(PROGRAM, home(tmp_path) | {"KUBECONFIG": str(kubeconfig)}, tmp_path)
     flags = [f"--env={value}" for value in open_values([task], "envs")]
     flags += [f"--secret={value}" for value in open_values([task], "secrets")]
-    if (task["service"].get("replica_policy") or {}).get("max_replicas"):
-        flags.append("--qps-metric=http_requests_per_second")
     done = sky("serve", "up", str(CORPUS / name), "--name=web", "--user=ann", "--detach", *flags)
     if name in REFUSED:
         assert done.returncode == 2 and REFUSED[name] in done.stderr

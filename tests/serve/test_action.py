@@ -258,23 +258,46 @@ def test_update_object_changed_by_its_controller_is_replaced(
     assert {"name": "A", "value": "b"} in environment["env"]
 
 
-def test_up_missing_metric_value_and_folder_are_told_at_once(
+SCALED = "replica_policy: {min_replicas: 1, max_replicas: 9, target_qps_per_replica: 2}"
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [
+        ("", "the cluster has no metrics of pods; install an adapter such as"),
+        ("pods/errors", 'no pod has the metric "http_requests_per_second" yet; --qps-metric'),
+        ("pods/http_requests_per_second", ""),
+    ],
+)
+def test_up_says_what_keeps_a_service_from_being_scaled(
+    services: FakeCluster, run: Run, metric: str, reason: str
+) -> None:
+    if metric:
+        services.kinds.add(Kind("custom.metrics.k8s.io", "v1beta2", "MetricValueList", metric))
+    Path("web.yaml").write_text(WEB.replace("replicas: 2", SCALED))
+    code, _, stderr = run("serve", "up", "web.yaml", "--detach")
+    assert code == 0, stderr
+    (scaled,) = services.get(kinds.HPA, "web")["spec"]["metrics"]
+    assert scaled["pods"]["metric"] == {"name": "http_requests_per_second"}
+    told = [line for line in stderr.splitlines() if "of up to 9 replicas run" in line]
+    assert [reason in line for line in told] == [True] * bool(reason)
+
+
+def test_up_missing_ingress_value_and_folder_are_told_at_once(
     services: FakeCluster, run: Run
 ) -> None:
-    policy = "{min_replicas: 1, max_replicas: 9, target_qps_per_replica: 2}"
-    text = WEB.replace("replicas: 2", f"replica_policy: {policy}")
+    text = WEB.replace("replicas: 2", "replicas: 2, tls: {secret: web}")
     Path("web.yaml").write_text(f"{text}workdir: nosuch\nsecrets: {{KEY: null}}\n")
     code, _, stderr = run("serve", "up", "web.yaml")
     assert code == 2 and services.count("create") == 0
-    for reason in ("cannot scale by them", "no such file", "the value is not set"):
+    for reason in ("ingress.class", "no such file", "the value is not set"):
         assert reason in stderr
 
 
 def test_update_scaled_by_its_autoscaler_keeps_the_number_of_replicas(
     services: FakeCluster, run: Run
 ) -> None:
-    policy = "{min_replicas: 1, max_replicas: 9, target_qps_per_replica: 2}"
-    text = WEB.replace("replicas: 2", f"readiness_probe: /, replica_policy: {policy}")
+    text = WEB.replace("replicas: 2", f"readiness_probe: /, {SCALED}")
     Path("web.yaml").write_text(text.replace("8080", "8080, cpus: 1"))
     flags = ("web.yaml", "--cpu-target", "80", "--detach")
     assert run("serve", "up", *flags)[0] == 0

@@ -141,7 +141,7 @@ def task(document: Document) -> Task:
     plain = task_of(document)
     if document.get("service") is None:
         return plain
-    return as_replica(plain, service_of(document, Flags()))
+    return as_replica(plain, service_of(document, Flags(), ""))
 
 
 ALL = list(cases("task.json", texts()["task.json"], (), {}))

@@ -20,7 +20,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.service import Flags, find_unmeasured, service_of
+from kubectl_sky.spec.service import Flags, service_of
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.words import owners
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 def plan_of(service: Json, flags: Flags | None = None, **fields: Any) -> Plan:
     data = {"name": "web", "run": "serve", "resources": {"ports": 8080}, "service": service}
     document = make_document(data | fields)
-    task = as_replica(task_of(document), service_of(document, flags or Flags()))
+    task = as_replica(task_of(document), service_of(document, flags or Flags(), METRIC))
     facts = Facts(owners.name_owner("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
     return registry.find(task.backend or "").adapted(plan, task, facts)
@@ -119,17 +119,17 @@ def test_update_adds_no_replica_where_several_have_gpus(
     assert spec["strategy"]["rollingUpdate"] == update
 
 
+METRIC = Settings().qps_metric
 POLICY = {"min_replicas": 0, "max_replicas": 4, "target_qps_per_replica": 2.5}
 
 
-def test_scaling_needs_a_metric_or_a_number() -> None:
-    document = make_document(service={"replica_policy": POLICY})
-    (problem,) = find_unmeasured(document, Flags())
-    assert problem.path == "service.replica_policy.target_qps_per_replica"
-    assert "--qps-metric http_requests_per_second" in problem.hint
-    assert not list(find_unmeasured(document, Flags(qps_metric="rps")))
-    for flags in (Flags(cpu_target=80), Flags(replicas=2), Flags(backend="rayservice")):
-        assert not list(find_unmeasured(document, flags))
+def test_scaling_counts_requests_by_the_metric_of_the_settings() -> None:
+    spec = objects_of({"replica_policy": POLICY})["HorizontalPodAutoscaler"]["spec"]
+    (metric,) = spec["metrics"]
+    assert metric["pods"]["metric"] == {"name": METRIC}
+
+
+def test_fixed_number_of_replicas_is_not_scaled() -> None:
     fixed = objects_of({"replica_policy": POLICY}, Flags(replicas=2))
     assert fixed["Deployment"]["spec"]["replicas"] == 2
     assert "HorizontalPodAutoscaler" not in fixed
@@ -274,7 +274,7 @@ def run_probe(
     """Run the script of a probe in an image with the programs of a folder."""
     data = {"run": "x", "secrets": {"TOKEN": "dummy"}}
     document = make_document(data | {"service": {"readiness_probe": probe, "ports": port}})
-    (script,) = probe_script(service_of(document, Flags())).values()
+    (script,) = probe_script(service_of(document, Flags(), METRIC)).values()
     assert not secret or secret not in script
     (tmp_path / "probe.sh").write_text(script)
     proxy = "http://127.0.0.1:9"  # that listens nowhere
@@ -331,7 +331,7 @@ def test_probe_script_without_secrets_is_sent_by_any_tool(
 def test_probe_script_sends_json_unless_a_header_has_another_type(name: str, sent: bool) -> None:
     probe = {"path": "/", "post_data": "{}", "headers": {name: "text/plain"}}
     document = make_document({"run": "x", "service": {"readiness_probe": probe, "ports": 80}})
-    (script,) = probe_script(service_of(document, Flags())).values()
+    (script,) = probe_script(service_of(document, Flags(), METRIC)).values()
     assert ("Content-Type: application/json" in script) is sent
 
 
