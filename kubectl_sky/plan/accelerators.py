@@ -218,52 +218,9 @@ TPU_RESOURCE = "google.com/tpu"
 RESOURCES: tuple[str, ...] = (*(family.resource for family in FAMILIES), TPU_RESOURCE)
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 
-# SkyPilot's name of each generation, and GKE's. GKE's names are accepted with a count.
-_TPU_SLICES = {
-    "tpu-v4": "tpu-v4-podslice",
-    "tpu-v5p": "tpu-v5p-slice",
-    "tpu-v5litepod": "tpu-v5-lite-podslice",
-    "tpu-v5lite": "tpu-v5-lite-device",
-    "tpu-v6e": "tpu-v6e-slice",
-}
-_TPU_FLAT = {1: "1x1", 4: "2x2", 8: "2x4"}
-_TPU_CUBES = {4: "2x2x1"}
-_TPU_TOPOLOGIES = {"tpu-v4-podslice": _TPU_CUBES, "tpu-v5p-slice": _TPU_CUBES}
-
 
 def is_tpu(name: str) -> bool:
     return name.lower().startswith("tpu-")
-
-
-def tpu_request(name: str, count: int) -> tuple[int, Term]:
-    """Return the number of chips to request for a node, and the node labels.
-
-    Raises FieldError for a TPU slice that is not a single GKE cluster node.
-    """
-    text = name.lower()
-    match = re.fullmatch(r"(tpu-v[0-9a-z]+)-([0-9]{1,4})", text)
-    kind, chips = (_TPU_SLICES.get(match[1], ""), int(match[2])) if match else (text, count)
-
-    if kind not in _TPU_SLICES.values():
-        names = ", ".join(f"{generation}-N" for generation in _TPU_SLICES)
-        raise FieldError(
-            ("resources", "accelerators", name),
-            "GKE has no TPU of this name for pods",
-            f"the names are {names}",
-        )
-
-    topologies = _TPU_TOPOLOGIES.get(kind, _TPU_FLAT)
-    if chips not in topologies:
-        raise FieldError(
-            ("resources", "accelerators", name),
-            f"no cluster node has {chips} chips; slices of several cluster nodes are not supported",
-            f"request {' or '.join(map(str, topologies))} chips per node",
-        )
-
-    return chips, (
-        RequiredLabel(TPU_LABEL, (kind,)),
-        RequiredLabel("cloud.google.com/gke-tpu-topology", (topologies[chips],)),
-    )
 
 
 SPOT_RULES = (

@@ -6,7 +6,7 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.plan import accelerators
+from kubectl_sky.plan import accelerators, tpu
 from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, RequiredLabel, Term
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
@@ -163,8 +163,8 @@ def _device(accelerator: Accelerator | None, facts: Facts) -> Device | None:
         family = AMD if AMD.resource in available and NVIDIA.resource not in available else NVIDIA
         return Device(family.resource, accelerator.count)
     if accelerators.is_tpu(accelerator.name):
-        chips, term = accelerators.tpu_request(accelerator.name, accelerator.count)
-        return Device(accelerators.TPU_RESOURCE, chips, (term,))
+        found = tpu.find_slice(accelerator.name, accelerator.count)
+        return Device(accelerators.TPU_RESOURCE, found.chips, (found.term,))
     family = accelerators.family_of(accelerator.name)
     models = accelerators.models(accelerator.name)
     terms = family.terms(models)

@@ -16,6 +16,7 @@ from kubectl_sky.plan import (
     queueing,
     runtime,
     storage,
+    tpu,
 )
 from kubectl_sky.plan.environment import find_login, full_image
 from kubectl_sky.plan.high_speed_network import find_network
@@ -270,11 +271,25 @@ def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
         except FieldError as error:
             yield error
 
+    yield from _find_refusals_of_accelerators(task)
+
+
+def _find_refusals_of_accelerators(task: Task) -> Iterator[FieldError]:
+    are_known = True
     for accelerator in dict.fromkeys(item.accelerator for item in task.candidates):
+        if not accelerator or not accelerator.name:
+            continue
         try:
-            if accelerator and accelerator.name and accelerators.is_tpu(accelerator.name):
-                accelerators.tpu_request(accelerator.name, accelerator.count)
-            elif accelerator and accelerator.name:
+            if accelerators.is_tpu(accelerator.name):
+                tpu.find_slice(accelerator.name, accelerator.count)
+            else:
                 accelerators.models(accelerator.name)
         except FieldError as error:
             yield error
+            are_known = False
+
+    try:
+        if are_known:
+            tpu.check_nodes(task)
+    except FieldError as error:
+        yield error

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
-from kubectl_sky.plan import runtime
+from kubectl_sky.plan import runtime, tpu
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.resolve import find_refusals
 from kubectl_sky.spec import bashisms, dangers, load, programs, service, unsupported
@@ -264,7 +264,7 @@ def of_documents(
 ) -> tuple[TaskEntry, ...]:
     """Return the tasks; as in SkyPilot, a header names its only task."""
     task_documents = [document for document in documents if not document.is_header]
-    tasks = as_array([task_of(document) for document in task_documents])
+    tasks = as_array([tpu.spread(task_of(document)) for document in task_documents])
     tokens = [Secret(secrets.token_urlsafe(32)) for _ in tasks]
 
     pipeline = pipeline_of(documents)

@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from kubectl_sky.plan.accelerators import TPU_RESOURCE
+from kubectl_sky.plan.tpu import NODE_POOL
 from kubectl_sky.words import kinds
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.task_objects import JobSpec, TaskObject
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
@@ -17,8 +22,10 @@ from kubectl_sky.workloads.workload import (
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
+    from kubectl_sky.spec.task import Task
 
 _GROUP = "node"  # the JobSet's only Job
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _MAX_NAME = 63  # maximum length of a pod name
 
 
@@ -32,6 +39,12 @@ class JobSet(AllNodes):
     requires = "JobSet"
     restarts_all_nodes = True
     owner_label = "jobset.sigs.k8s.io/jobset-name"
+
+    def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
+        """Keep the nodes of a TPU slice on one node pool of GKE, which is one slice."""
+        if TPU_RESOURCE not in plan.limits or len(plan.nodes) == 1:
+            return plan
+        return replace(plan, annotations={**plan.annotations, _EXCLUSIVE: NODE_POOL})
 
     def fits(self, plan: "Plan") -> str:
         """JobSet rejects names that would make pod names too long."""

@@ -295,7 +295,6 @@ SCALED = (
             "run: x\nconfig: {kubernetes: {ports: ingress}}\nresources: {ports: 80}\n",
             "or set config.kubectl_sky.expose: loadbalancer",
         ),
-        (SCALED, "use `serve up` with "),
     ],
 )
 def test_validate_hints_name_no_flag_that_it_lacks(tmp_path: Path, text: str, hint: str) -> None:

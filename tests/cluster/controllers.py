@@ -1,9 +1,12 @@
 """Real controllers as processes beside the real cluster, for the tests that ask for them."""
 
+import base64
 import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,13 +107,39 @@ def jobset(
     real_cluster: Cluster,
     pytestconfig: pytest.Config,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[None]:
-    """The JobSet controller, running beside the real cluster."""
+) -> Iterator[Path]:
+    """The folder of the JobSet controller, which runs beside the real cluster."""
     require(pytestconfig, JOBSET)
     folder = certificate(tmp_path_factory.mktemp("jobset"))
     flags = [configured(folder, "config.jobset.x-k8s.io/v1alpha1")]
     with defined(JOBSET, real_cluster), running(JOBSET, real_cluster, folder, flags):
-        yield
+        yield folder
+
+
+def jobset_webhook(folder: Path, namespace: str) -> dict[str, Any]:
+    """Return what lets the JobSet controller change its pods in a namespace, as it is installed."""
+    port = json.loads((folder / "config.yaml").read_text())["webhook"]["port"]
+    trust = base64.b64encode((folder / "tls.crt").read_bytes()).decode()
+    pods = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    hook = {
+        "name": "mpod.kb.io",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": f"https://127.0.0.1:{port}/mutate--v1-pod", "caBundle": trust},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "rules": [pods],
+        "sideEffects": "None",
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": f"jobset-{namespace}"},
+        "webhooks": [hook],
+    }
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +163,7 @@ def mpi(
 @pytest.fixture(scope="module")
 def kueue(
     real_cluster: Cluster,
-    jobset: None,
+    jobset: Path,
     pytestconfig: pytest.Config,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:

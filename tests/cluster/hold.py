@@ -68,7 +68,7 @@ class Holder:
         for end in (self._process.stdin, self._process.stdout):
             if end:
                 end.close()
-        self._process.wait(60)
+        self._process.wait(180)  # folders of big images go slowly
 
 
 def hold(by_hand: bool, driver_name: str = "") -> None:

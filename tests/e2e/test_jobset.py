@@ -1,10 +1,15 @@
 """JobSets on the real cluster with the real controller."""
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import product
+from pathlib import Path
 
 import pytest
 
+from tests.cluster import kwok
+from tests.cluster.controllers import jobset_webhook
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, submitted
 from tests.e2e.gallery import check_run
@@ -74,6 +79,63 @@ def test_submit_jobset_failed_node_stops_remaining_nodes(sky: Command, kubectl: 
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
+
+
+@pytest.fixture
+def slices(
+    cluster: Cluster, jobset: Path, kubectl: Command, namespace: str, tmp_path: Path
+) -> Iterator[None]:
+    """Two node pools as GKE has them for slices of 16 chips; nothing runs there."""
+    webhook = jobset_webhook(jobset, namespace)
+    nodes = []
+    for pool, at in product(("tpu-a", "tpu-b"), range(4)):
+        labels = {
+            **kwok.LABELS,
+            "cloud.google.com/gke-nodepool": pool,
+            "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+            "cloud.google.com/gke-tpu-topology": "4x4",
+        }
+        size = {"cpu": "112", "memory": "192Gi", "pods": "110", "google.com/tpu": "4"}
+        taint = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}
+        nodes.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": f"{pool}-{at}", "labels": labels},
+                "spec": {"taints": [taint]},
+                "status": {"capacity": size, "allocatable": size},
+            }
+        )
+    with kwok.running(cluster, tmp_path):
+        manifest = {"kind": "List", "apiVersion": "v1", "items": [webhook, *nodes]}
+        created = kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+        assert created.returncode == 0, created.stderr
+        try:
+            yield
+        finally:
+            kubectl("delete", "mutatingwebhookconfiguration", webhook["metadata"]["name"])
+            kubectl("delete", "nodes", "-l", "type=kwok", "--wait=false")
+
+
+@pytest.mark.builds("kwok")
+@pytest.mark.usefixtures("slices")
+def test_nodes_of_a_tpu_slice_are_on_one_node_pool(sky: Command, kubectl: Command) -> None:
+    script = "resources: {accelerators: tpu-v5litepod-16}\nrun: train\n"
+    pools = []
+    for task_id in ("slices01", "slices02"):
+        done = sky("submit", "-", "--id", task_id, "--detach", stdin=script)
+        assert done.returncode == 0, done.stderr
+
+        def hosts(task_id: str = task_id) -> list[str]:
+            pods = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
+            return [pod["spec"].get("nodeName", "") for pod in pods]
+
+        eventually(lambda hosts=hosts: len(list(filter(None, hosts()))) == 4)
+        found = hosts()
+        assert len(set(found)) == 4, found
+        (pool,) = {host.rpartition("-")[0] for host in found}
+        pools.append(pool)
+    assert sorted(pools) == ["tpu-a", "tpu-b"]
 
 
 def test_submit_jobset_restart_restarts_all_nodes(sky: Command) -> None:

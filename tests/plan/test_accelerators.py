@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import (
     AMD,
     FAMILIES,
@@ -119,35 +118,3 @@ def test_family_terms_of_random_name_are_valid_labels(name: str) -> None:
     for term in terms:
         for value in term[0].values:
             assert re.fullmatch(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", value)
-
-
-TPUS = [
-    ("tpu-v6e-8", 1, 8, "tpu-v6e-slice", "2x4"),
-    ("tpu-v5litepod-4", 1, 4, "tpu-v5-lite-podslice", "2x2"),
-    ("tpu-v5lite-1", 1, 1, "tpu-v5-lite-device", "1x1"),
-    ("tpu-v5p-4", 1, 4, "tpu-v5p-slice", "2x2x1"),
-    ("tpu-v5-lite-podslice", 4, 4, "tpu-v5-lite-podslice", "2x2"),
-]
-
-
-@pytest.mark.parametrize(("name", "count", "chips", "kind", "topology"), TPUS)
-def test_tpu_request_gives_chips_and_topology(
-    name: str, count: int, chips: int, kind: str, topology: str
-) -> None:
-    found, term = accelerators.tpu_request(name, count)
-    assert found == chips
-    assert [rule.values for rule in term] == [(kind,), (topology,)]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("tpu-v2-8", "GKE has no TPU of this name for pods; the names are tpu-v4-N"),
-        ("tpu-v6e-32", "no cluster node has 32 chips"),
-        ("tpu-v5p-8", "request 4 chips per node"),
-    ],
-)
-def test_tpu_request_unavailable_slice_is_user_error(name: str, message: str) -> None:
-    with pytest.raises(UserError) as caught:
-        accelerators.tpu_request(name, 1)
-    assert message in str(caught.value)
