@@ -268,7 +268,7 @@ class Client:
     def cp(self, source: str, target: str, *, rank: int = 0) -> None:
         """Copy a file or folder to or from a node: one of the paths is `TASK:PATH`."""
         paths = cp.parse_paths(source, target)
-        cp.copy(self._session, self._scope, paths, rank, LOG.info)
+        cp.copy(self._session, self._scope, paths, rank, Notes())
 
     @property
     def volumes(self) -> Volumes:

@@ -4,6 +4,7 @@ import click
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli.terminal import Terminal
 
 
 @commands.command(
@@ -42,6 +43,7 @@ def command(
     from kubectl_sky.tasks.exec import NodeEnded
 
     paths = action.parse_paths(source, target)
+    ui = Terminal()
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     volumes = Volumes(session, cluster, scope, yes)
@@ -49,13 +51,13 @@ def command(
     writes = paths[1].is_remote
     if volume:
         with volumes.open(volumes.find_claim(volume), writes=writes) as pod:
-            action.copy_volume(pod, paths, output.note)
+            action.copy_volume(pod, paths, ui)
         return
     try:
-        action.copy(session, scope, paths, rank, output.note)
+        action.copy(session, scope, paths, rank, ui)
     except NodeEnded as error:
         claim, located = action.locate_on_volume(error, paths)
         output.note(f'{error.end}: its volume is PVC "{claim}"')
         of_task = replace(volumes, scope=replace(scope, namespace=error.task.namespace))
         with of_task.open(claim, writes=writes) as pod:
-            action.copy_volume(pod, located, output.note)
+            action.copy_volume(pod, located, ui)

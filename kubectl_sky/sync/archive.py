@@ -219,6 +219,11 @@ def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
     yield END
 
 
+def size_of(source: Path) -> int:
+    """Return the bytes of a file or of the files in a folder. Raises OSError."""
+    return sum(entry.size for entry in _entries(os.fsencode(source), b"."))
+
+
 def _entries(source: bytes, name: bytes) -> Iterator[Entry]:
     """Yield a path and all paths below it, without following links."""
     remaining = [source]

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,14 +16,15 @@ from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, SkyError, UserError
+from kubectl_sky.errors import ClusterError, SkyError, Unreachable, UserError
 from kubectl_sky.observe.mounts import locate
-from kubectl_sky.sync.archive import packed
+from kubectl_sky.sync.archive import packed, size_of
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.tasks import multikueue
 from kubectl_sky.tasks.exec import NodeEnded, node_of_rank, task_environment
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.tasks.volume_pods import Note, VolumePod
+from kubectl_sky.tasks.ui import UI, Advance
+from kubectl_sky.tasks.volume_pods import VolumePod
 
 _REMOTE = re.compile(
     r"(?:vol(?:ume)?/(?P<volume>[^:/\\]+)|(?P<task>[^:/\\.]+)):(?P<path>.*)", re.DOTALL
@@ -31,7 +32,7 @@ _REMOTE = re.compile(
 _NO_TAR = 97
 _NO_FOLDER = 98
 _NOT_FOUND = 99
-_RESOLVE_SECONDS = 60.0  # timeout to resolve a path
+_RESOLVE_SECONDS = 60.0  # timeout to resolve or to measure a path
 _IDLE_SECONDS = 120.0  # seconds without a byte in either direction
 _MAX_PATH_BYTES = 16 * 1024  # maximum bytes of a path in a node
 
@@ -50,12 +51,24 @@ _RESOLVE_SCRIPT = f"""{_FIND_SCRIPT}
 printf %s "$path"
 """
 
-# Writes a tar. A folder is named `.` in it; the name of a file does not matter.
+# Writes a tar from a byte on. A folder is named `.` in it; the name of a file does not matter.
 _SEND_SCRIPT = f"""{_FIND_SCRIPT}
 {_ABSOLUTE_SCRIPT}
-[ ! -d "$path" ] || exec tar -cf - -C "$path" .
+first=$2
+send() {{
+  [ "$first" -gt 1 ] || exec tar "$@"
+  tar "$@" | tail -c "+$first"
+  exit
+}}
+[ ! -d "$path" ] || send -cf - -C "$path" .
 [ -e "$path" ] || [ -L "$path" ] || exit {_NOT_FOUND}
-exec tar -chf - -C "${{path%/*}}/" "./${{path##*/}}"
+send -chf - -C "${{path%/*}}/" "./${{path##*/}}"
+"""
+
+# Prints the size of a path in KiB.
+_SIZE_SCRIPT = f"""{_FIND_SCRIPT}
+{_ABSOLUTE_SCRIPT}
+exec du -sk "$path"
 """
 
 
@@ -97,9 +110,9 @@ def copy(
     scope: Scope,
     paths: tuple[CopyPath, CopyPath],
     rank: int,
-    note: Note,
+    ui: UI,
 ) -> None:
-    """Copy a file or folder to or from a node; `note` reports what is skipped.
+    """Copy a file or folder to or from a node; `ui` shows what is skipped, and how far it is.
 
     Raises NodeEnded if the node has ended.
     """
@@ -112,7 +125,7 @@ def copy(
     hint = (
         f"to copy a single file, use `kubectl sky exec {task.id} -i -- sh -c 'cat > FILE' < FILE`"
     )
-    place = Place(session, partial(environment.program, node), node.name, note, hint)
+    place = Place(session, partial(environment.program, node), node.name, ui, hint)
     place.transfer(source.path, target.path, fetches=bool(source.task))
 
 
@@ -138,10 +151,10 @@ def locate_on_volume(
     return claim, (source, target)
 
 
-def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], note: Note) -> None:
+def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], ui: UI) -> None:
     """Copy to or from the folder of a volume that a pod mounts."""
     source, target = paths
-    place = Place(pod.session, pod.program, f"pod {pod.pod}", note)
+    place = Place(pod.session, pod.program, f"pod {pod.pod}", ui)
     if source.is_remote:
         place.transfer(pod.path(source.path), target.path, fetches=True)
     else:
@@ -149,7 +162,7 @@ def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], note: Note) ->
 
 
 class Place(Struct, frozen=True):
-    """A container to copy to and from; `note` reports what is skipped.
+    """A container to copy to and from; `ui` shows what is skipped, and how far the copy is.
 
     `program` is how a command runs there. `without_tar` is what to do if it has no tar.
     """
@@ -157,7 +170,7 @@ class Place(Struct, frozen=True):
     session: Session
     program: Callable[[list[str]], Program]
     name: str
-    note: Note
+    ui: UI
     without_tar: str = ""
 
     def transfer(self, source: str, target: str, *, fetches: bool) -> None:
@@ -178,17 +191,52 @@ class Place(Struct, frozen=True):
         if not answer.data.startswith(b"/"):
             raise ClusterError(f"{self.name} did not answer where {given} is")
         path = answer.data.decode(errors="surrogateescape")  # is used in the node only
-        blocks = packed(local, basename(path), self.note)
-        self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=blocks)
+        blocks = packed(local, basename(path), self.ui.note)
+        size = 0
+        with suppress(OSError):  # packing tells it
+            size = size_of(local) if self.ui.live else 0
+        with self.ui.transfer(f"copying {local.name}", size) as advance:
+            sent = _counted(blocks, advance)
+            self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=sent)
 
     def get(self, source: str, target: str) -> None:
         """Copy a file or folder from the node; into the target if that is a folder."""
         local = local_target(source, target)
-        send = ["sh", "-c", _SEND_SCRIPT, "sh", source or "."]
-        with _ProgramOutput(
-            lambda stdout, stop: self._run(source, send, stdout=stdout, stop=stop)
-        ) as stream:
-            extract(stream, local, self.note)
+        size = self._measure(source) if self.ui.live else 0
+        with self.ui.transfer(f"copying {local.name}", size) as advance:
+            receive = partial(self._receive, source, advance)
+            with _ProgramOutput(receive) as stream:
+                extract(stream, local, self.ui.note)
+
+    def _measure(self, source: str) -> int:
+        """Return about how many bytes a path has; 0 if that is not known."""
+        answer = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES)
+        command = ["sh", "-c", _SIZE_SCRIPT, "sh", source or "."]
+        with suppress(SkyError):
+            self._run(source, command, stdout=answer, seconds=_RESOLVE_SECONDS)
+        number = answer.data.split(b"\t")[0]
+        return int(number[:12]) * 1024 if number.isdigit() else 0
+
+    def _receive(self, source: str, advance: Advance, stdout: Sink, stop: Event) -> None:
+        """Write the tar of a path to a sink; after a lost connection, go on where it ended."""
+        received = 0
+
+        def write(data: bytes) -> None:
+            nonlocal received
+            stdout(data)
+            received += len(data)
+            advance(len(data))
+
+        while True:
+            retries = self.session.retries()
+            begun_at = received
+            command = ["sh", "-c", _SEND_SCRIPT, "sh", source or ".", str(received + 1)]
+            try:
+                return self._run(source, command, stdout=write, stop=stop)
+            except Unreachable as error:
+                if received == begun_at:
+                    raise
+                self.session.wait_or_raise(retries, error)
 
     def _run(self, path: str, command: list[str], **pipes: Any) -> None:
         """Run sh or tar in the node. Raises SkyError if it fails."""
@@ -223,6 +271,12 @@ def local_target(source: str, target: str) -> Path:
     if not path.parent.is_dir():
         raise UserError(f"{path.parent}: no such folder")
     return path
+
+
+def _counted(blocks: Iterable[bytes], advance: Advance) -> Iterator[bytes]:
+    for block in blocks:
+        yield block
+        advance(len(block))
 
 
 class _ProgramOutput:

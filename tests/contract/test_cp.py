@@ -1,0 +1,54 @@
+"""Copies from a pod over connections that are cut."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.exec import Program
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import Unreachable
+from kubectl_sky.tasks.cp import Place
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.words import kinds
+from tests.contract.makers import make_pod
+from tests.contract.proxies import CuttingProxy
+from tests.polling import eventually
+
+WRITE = "mkdir /tmp/out && seq 300000 > /tmp/out/numbers && echo end > /tmp/out/z && sleep 600"
+LINES = [str(number) for number in range(1, 300_001)]
+
+
+@pytest.fixture
+def place(session: Session, cut_session: Session, namespace: str) -> Place:
+    """A pod that has written files, reached through the proxy."""
+    objects.create(session, make_pod("a", namespace, WRITE))
+
+    def is_running() -> bool:
+        pod = objects.get_manifest(cut_session, kinds.POD, "a", namespace)
+        return bool(pod["status"]["phase"] == "Running")
+
+    eventually(is_running)
+    program = partial(Program, namespace, "a", "main")
+    return Place(cut_session, program, "pod a", UI())
+
+
+def test_copy_of_folder_goes_on_where_connections_were_cut(
+    place: Place, proxy: CuttingProxy, tmp_path: Path
+) -> None:
+    proxy.budget = 500_000
+    proxy.cuts = 3
+    place.get("/tmp/out", str(tmp_path / "copy"))
+    assert proxy.cuts == 0
+    assert (tmp_path / "copy" / "numbers").read_text().splitlines() == LINES
+    assert (tmp_path / "copy" / "z").read_text() == "end\n"
+
+
+def test_copy_of_file_that_begins_nowhere_is_unreachable(
+    place: Place, proxy: CuttingProxy, tmp_path: Path
+) -> None:
+    proxy.refusing = True
+    with pytest.raises(Unreachable):
+        place.get("/tmp/out/numbers", str(tmp_path / "copy"))
+    assert not (tmp_path / "copy").exists()
