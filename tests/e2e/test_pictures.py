@@ -15,6 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.e2e import test_dashboard
 from tests.e2e.command import ROOT, Command
 from tests.e2e.test_dashboard import axe, open_page, submit, write_file
+from tests.polling import eventually
 
 pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
 browser = test_dashboard.browser
@@ -34,7 +35,36 @@ resources: {cpus: 0.1, ports: 8645}
 service: {readiness_probe: /, replicas: 1}
 run: python3 -m http.server 8645
 """
-IN_DOCS = {"tasks-1280-light", "update-1280-light", "quotas-1280-dark", "tasks-390-light"}
+HANG = """\
+name: pretrain
+num_nodes: 3
+resources: {cpus: 100m, memory: 64Mi}
+run: |
+  cat > train.py <<'END'
+  import faulthandler, os, signal, time
+  faulthandler.register(signal.SIGUSR1)
+
+  def all_reduce():
+      time.sleep(600)
+
+  def load_batch():
+      time.sleep(600)
+
+  for step in range(1, 25):
+      time.sleep(0.25)
+      print(f"step {step}: loss={2.5 / step:.3f}", flush=True)
+  load_batch() if os.environ["SKYPILOT_NODE_RANK"] == "1" else all_reduce()
+  END
+  exec python3 train.py
+"""
+IN_DOCS = {
+    "tasks-1280-light",
+    "update-1280-light",
+    "quotas-1280-dark",
+    "tasks-390-light",
+    "hang-1280-light",
+    "goodput-1280-light",
+}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -73,6 +103,24 @@ def test_pages_with_work_are_accessible_and_fit_the_width(
     assert sky("stop", "--all", "--yes").returncode == 0
     assert sky("serve", "down", "web").returncode == 0
     kubectl("delete", "namespace", NAMESPACE, "--wait=true")
+
+
+def test_page_of_a_task_that_hangs_names_the_rank_and_the_lost_time(
+    page: Page, sky: Command
+) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.emulate_media(color_scheme="light")
+    task = submit(sky, HANG)
+    eventually(lambda: "rank 1" in sky("doctor", task).stdout, 90)
+    open_page(page, f"/tasks/{task}")
+    expect(page.get_by_text("load_batch (train.py").first).to_be_visible()
+    picture(page, "hang-1280-light")
+
+    card = page.get_by_role("region", name="Goodput")
+    card.get_by_role("button", name="Read the log").click()
+    expect(card.get_by_role("rowheader", name="stalls")).to_be_visible()
+    card.scroll_into_view_if_needed()
+    picture(page, "goodput-1280-light")
 
 
 def picture(page: Page, name: str) -> None:
