@@ -32,7 +32,7 @@ GENERATED = {
     "schemas/task.json": "reference/task-fields.md",
     "schemas/settings.json": "reference/settings.md",
     "packages/server/web/src/models.ts": "reference/documents.md",
-    "kubectl_sky/cli/skypilot.py": "reference/skypilot-commands.md",
+    "kubectl_sky/words/skypilot_verbs.py": "reference/skypilot-commands.md",
     "kubectl_sky/spec/danger_fields.py": "reference/dangers.md",
     "kubectl_sky/errors.py": "reference/exit-codes.md",
     "kubectl_sky/submitting/overrides.py": "reference/task-flags.md",

@@ -8,11 +8,11 @@ from typing import Any
 import kubectl_sky
 import kubectl_sky_server
 from kubectl_sky.actions.local import LocalCluster
-from kubectl_sky.cli import skypilot
-from kubectl_sky.cli.skypilot_options import COMMON, OPTIONS
 from kubectl_sky.spec.danger_fields import MEANINGS, METADATA, POD_FIELDS, ROWS, DangerClass
 from kubectl_sky.tasks.describe import ClusterEvent
 from kubectl_sky.words import documents
+from kubectl_sky.words.skypilot_options import COMMON, OPTIONS
+from kubectl_sky.words.skypilot_verbs import VERBS
 from kubectl_sky_server.rest.cluster import WhoAmI
 
 _DOCUMENTS_INTRO = """\
@@ -104,12 +104,12 @@ def _fields(danger_class: DangerClass) -> Iterator[tuple[Sequence[str], str]]:
 
 def _skypilot() -> Iterator[str]:
     yield f"# SkyPilot's commands and options\n\n{_SKYPILOT_INTRO}"
-    verbs = ((f"`sky {name}`", verb.answer) for name, verb in skypilot.VERBS.items())
+    verbs = ((f"`sky {name}`", verb.answer) for name, verb in VERBS.items())
     yield _table(["SkyPilot", "here"], verbs)
     yield "## Options of every command\n"
     yield _answers(COMMON)
     for command, answers in OPTIONS.items():
-        verb = skypilot.VERBS.get(command)
+        verb = VERBS.get(command)
         program = "sky" if verb and verb.command != command else "kubectl sky"
         yield f"## Options of `{program} {command}` {{#{command.replace(' ', '-')}}}\n"
         yield _answers(answers)

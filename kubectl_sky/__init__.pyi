@@ -6,11 +6,13 @@ from kubectl_sky.api.threads import run_in_thread
 from kubectl_sky.errors import Problem
 from kubectl_sky.gpus.hours import Usage
 from kubectl_sky.gpus.model import AcceleratorNode
+from kubectl_sky.observe.endpoints import Port
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.observe.volumes import VolumeStatus
+from kubectl_sky.serve.model import ServiceStatus
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.tasks.doctor import ClusterCheck
 
@@ -26,7 +28,9 @@ __all__ = [
     "Manifests",
     "NodeStatus",
     "PipelineStatus",
+    "Port",
     "Problem",
+    "ServiceStatus",
     "State",
     "Submission",
     "Table",

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky.cli import skypilot
 from kubectl_sky.cli.main import COMMANDS
-from kubectl_sky.cli.skypilot_options import OPTIONS
 from kubectl_sky.observe.rules import RULES
 from kubectl_sky.spec import explain
 from kubectl_sky.spec.danger_fields import POD_FIELDS, ROWS, DangerClass
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import API_VERSION
+from kubectl_sky.words.skypilot_options import OPTIONS
+from kubectl_sky.words.skypilot_verbs import VERBS
 from tests.test_documents import SCHEMAS
 
 pytestmark = pytest.mark.tools  # mkdocs
@@ -98,7 +98,7 @@ def test_site_describes_every_danger(site: Path) -> None:
 
 def test_site_answers_every_command_of_skypilot(site: Path) -> None:
     text = (site / "reference" / "skypilot-commands" / "index.html").read_text()
-    assert [verb for verb in skypilot.VERBS if f"<code>sky {verb}</code>" not in text] == []
+    assert [verb for verb in VERBS if f"<code>sky {verb}</code>" not in text] == []
     options = [name for answers in OPTIONS.values() for name in answers]
     assert [name for name in options if f"<code>{name}</code>" not in text] == []
 

@@ -12,6 +12,7 @@ from kubectl_sky.actions import identity
 from kubectl_sky.actions.config import preferences
 from kubectl_sky.api.logs import LogLines
 from kubectl_sky.api.notes import LOG, Notes, Report
+from kubectl_sky.api.services import Services
 from kubectl_sky.api.table import Table
 from kubectl_sky.api.task import Manifests, Task
 from kubectl_sky.api.volumes import Volumes
@@ -20,14 +21,25 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.exec import FirstBytes, Pipes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import Problem
+from kubectl_sky.errors import Problem, UserError
+from kubectl_sky.observe.endpoints import Port
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.submitting.submit import DryRun, Options
 from kubectl_sky.submitting.submit import submit as submit_task
-from kubectl_sky.tasks import cp, deletion, doctor, find, multikueue, pipeline, stop
+from kubectl_sky.tasks import (
+    cp,
+    deletion,
+    describe,
+    doctor,
+    find,
+    multikueue,
+    pipeline,
+    ports,
+    stop,
+)
 from kubectl_sky.tasks import exec as executing
 from kubectl_sky.tasks import follow as following
 from kubectl_sky.tasks import logs as reading
@@ -269,6 +281,32 @@ class Client:
         """Copy a file or folder to or from a node: one of the paths is `TASK:PATH`."""
         paths = cp.parse_paths(source, target)
         cp.copy(self._session, self._scope, paths, rank, Notes())
+
+    def read_task(self, task: str) -> Task:
+        """Return a task, pipeline or group as the cluster keeps it, without values of secrets.
+
+        Its local files are not kept: a submit uploads them as they are then. Raises UserError if
+        its file is too long to be kept.
+        """
+        target = find.get(self._session, self._scope, task)
+        text = describe.task_file(self._session, target)
+        if text is None:
+            raise UserError(f"the cluster keeps no file of task {target.id}", "submit its file")
+        return Task.from_yaml(f"{text}\n")
+
+    def ports(self, task: str) -> tuple[Port, ...]:
+        """Return the exposed ports of a task: `port`, and `address` and `outside` as HOST:PORT.
+
+        Raises UserError if it exposes none.
+        """
+        target = find.get(self._session, self._scope, task)
+        exposed = ports.list_exposed(self._session, target)
+        return tuple(port for item in exposed for port in item.ports)
+
+    @property
+    def serve(self) -> Services:
+        """The services: create, update, list and delete them."""
+        return Services(self._connection, self._session, self._scope, self.user)
 
     @property
     def volumes(self) -> Volumes:

@@ -36,6 +36,13 @@ _COLUMNS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
         "storage class": lambda volume: volume.storage_class,
         "created": lambda volume: volume.created_at,
     },
+    "ServiceStatus": {
+        "name": lambda service: service.name,
+        "state": lambda service: service.status,
+        "ready": lambda service: f"{service.replicas.ready}/{service.replicas.wanted}",
+        "endpoint": lambda service: next(iter(service.endpoints), None),
+        "message": lambda service: service.message,
+    },
     "AcceleratorNode": {
         "cluster node": lambda node: node.name,
         "GPU": lambda node: node.model,

@@ -187,6 +187,8 @@ def _values(changes: Mapping[str, Any], before: Overrides) -> Iterator[tuple[str
             raise TypeError(f'Task.override: unknown argument "{argument}"{hint}')
 
         flag = flags[argument]
+        if value is None and (flag.is_map or flag.type == Texts):
+            raise UserError(f"{argument}: a value is required", "leave it out, or give values")
         if flag.is_map:
             yield flag.name, (*getattr(before, flag.name), *_variables(argument, value))
         elif flag.type == Texts:  # a string is one value, not several letters

@@ -254,6 +254,7 @@ def _unknown_command(ctx: click.Context, words: Sequence[str]) -> click.UsageErr
 def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -> click.UsageError:
     """Return the error with what to type instead, if it is a habit of SkyPilot's users."""
     from kubectl_sky.cli import skypilot
+    from kubectl_sky.words import skypilot_verbs
 
     if unknown := _unknown_command(ctx, sorted(args, key=lambda word: word.startswith("-"))):
         return unknown
@@ -262,10 +263,10 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
     if isinstance(error, click.NoSuchOption):
         return _unknown_options(error, ctx, args)
     if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
-        answer = skypilot.option(command, error.option_name)
+        answer = skypilot_verbs.option(command, error.option_name)
     elif isinstance(error, click.BadParameter) and error.param:
         typed = [name for name in error.param.opts if name in args]
-        answer = "".join(skypilot.option(command, name) for name in typed)
+        answer = "".join(skypilot_verbs.option(command, name) for name in typed)
     elif "unexpected extra argument" in error.message:
         answer = skypilot.ARGUMENTS.get(command, "")
     message = error.format_message().rstrip(".")
@@ -276,7 +277,7 @@ def _unknown_options(
     error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
 ) -> click.UsageError:
     """Return the error of all unknown options, with what to type instead, a line each."""
-    from kubectl_sky.cli import skypilot
+    from kubectl_sky.words import skypilot_verbs
 
     params = ctx.command.get_params(ctx)
     known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
@@ -284,7 +285,9 @@ def _unknown_options(
     # The digits of `-i10` are no options.
     unknown = [name for name in names if name not in known and not name[1:].isdigit()]
     command = " ".join(_path(ctx))
-    answers = {name: skypilot.option(command, name) for name in unknown or [error.option_name]}
+    answers = {
+        name: skypilot_verbs.option(command, name) for name in unknown or [error.option_name]
+    }
 
     takes_program = any((param.metavar or "").startswith("-- ") for param in params)
     if takes_program and "--" not in args and not any(answers.values()):

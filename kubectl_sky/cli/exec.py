@@ -73,9 +73,9 @@ def command(
     if len(program) == 1 and " " in program[0].strip():  # a line of a shell, as in SkyPilot
         program = ("/bin/sh", "-c", _SHELL_LINE, program[0])
     if not program:
-        from kubectl_sky.cli import skypilot
+        from kubectl_sky.words import skypilot_verbs
 
-        answer = f"; {skypilot.option('exec', '-c')}" if flags["container"] else ""
+        answer = f"; {skypilot_verbs.option('exec', '-c')}" if flags["container"] else ""
         message = f"missing argument '-- CMD...'{answer}"
         raise click.UsageError(message, click.get_current_context())
     if before_dashes is None and program[0].endswith((".yaml", ".yml")):  # as in SkyPilot

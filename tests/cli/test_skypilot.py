@@ -14,8 +14,10 @@ from click.testing import CliRunner
 from kubectl_sky.cli import skypilot
 from kubectl_sky.cli.main import COMMANDS, sky
 from kubectl_sky.cli.options import SharedOption
-from kubectl_sky.cli.skypilot_options import COMMON, FLAGS, OPTIONS
 from kubectl_sky.errors import UserError
+from kubectl_sky.words import skypilot_verbs
+from kubectl_sky.words.skypilot_options import COMMON, FLAGS, OPTIONS
+from kubectl_sky.words.skypilot_verbs import VERBS
 from programs.bench import skypilot as bench
 from tests.cli.commands import commands, parse
 
@@ -131,7 +133,7 @@ def test_old_words_are_those_of_a_command(old: str, new: str) -> None:
 
 
 def test_answers_name_commands_that_exist() -> None:
-    texts = [verb.answer for verb in (*skypilot.VERBS.values(), *skypilot.OTHER_VERBS.values())]
+    texts = [verb.answer for verb in (*VERBS.values(), *skypilot.OTHER_VERBS.values())]
     texts += [text for answers in (COMMON, *OPTIONS.values()) for text in answers.values()]
     for words in re.findall("`kubectl sky ([a-z -]+)", " ".join(texts)):
         name = words.split()[0]
@@ -144,7 +146,7 @@ def test_answers_name_commands_that_exist() -> None:
 
 def options_of(name: str) -> set[str]:
     """Return the options of a command, or of the one that does what a verb of SkyPilot does."""
-    command = name if name in commands() else skypilot.VERBS[name].command
+    command = name if name in commands() else VERBS[name].command
     return {option for param in commands()[command].params for option in param.opts}
 
 
@@ -216,10 +218,10 @@ def test_guess_never_proposes_who_runs_a_command_and_where(option: str) -> None:
 
 @pytest.mark.tools
 def test_every_command_of_skypilot_has_an_answer(verbs: dict[str, object]) -> None:
-    assert [verb for verb in verbs if verb not in skypilot.VERBS] == []
+    assert [verb for verb in verbs if verb not in VERBS] == []
     # An answer to nothing that SkyPilot has is a mistake, or SkyPilot has a new name for it.
     known = {" ".join(verb.split()[:count]) for verb in verbs for count in (1, 2, 3)}
-    assert set(skypilot.VERBS) - known == set()
+    assert set(VERBS) - known == set()
 
 
 DETACHES = {"launch -d", "jobs launch -d"}  # -d is of --detach-run there, of --detach here
@@ -242,7 +244,7 @@ def test_every_option_of_skypilot_works_or_has_an_answer(
 ) -> None:
     missing = []
     for verb, parameters in verbs.items():
-        name = skypilot.VERBS[verb].command.partition(" -")[0]
+        name = VERBS[verb].command.partition(" -")[0]
         for names, takes_value in parameters if name else ():
             working = same(commands()[name], names, takes_value)
             missing += [
@@ -250,7 +252,7 @@ def test_every_option_of_skypilot_works_or_has_an_answer(
                 for option in names
                 if option not in working
                 and f"{verb} {option}" not in DETACHES
-                and not skypilot.option(name, option, verb)
+                and not skypilot_verbs.option(name, option, verb)
             ]
     assert missing == []
 

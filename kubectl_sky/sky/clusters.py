@@ -1,0 +1,234 @@
+"""Clusters: tasks that share a name. Launch them, and see, follow and stop their tasks."""
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, TextIO
+
+import yaml
+
+from kubectl_sky.api.client import Client
+from kubectl_sky.api.task import Task as File
+from kubectl_sky.cluster import parallel
+from kubectl_sky.errors import TaskFailed
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.sky.exceptions import ClusterDoesNotExist, JobExitCode
+from kubectl_sky.sky.requests import Request, Row, check
+from kubectl_sky.sky.states import ClusterStatus, read_state
+from kubectl_sky.sky.tasks import Dag, Resources, Task
+from kubectl_sky.words import names
+
+LABEL = "skypilot-cluster"  # the cluster of a task that has a name of its own
+EXEC = "dryrun down backend stream_logs detach_setup detach_run"
+LAUNCH = f"{EXEC} retry_until_up idle_minutes_to_autostop wait_for optimize_target no_setup fast"
+_KEPT = ("setup", "workdir", "file_mounts", "volumes", "config", "resources")
+
+
+def launch(task: Task | Dag, cluster_name: str | None = None, **options: Any) -> Request:
+    """Submit a task under the name of a cluster; the result is its id and a handle.
+
+    The id is None for a dry run and for a task without `run`. With `detach_run=False` or
+    `stream_logs=True`, print its logs until it has ended, as SkyPilot before 0.8. Raises the errors
+    of `Client.submit`, and NotSupportedError.
+    """
+    check("launch", options, LAUNCH)
+    documents = documents_of(task)
+    name = cluster_name or documents[0].get("name") or f"sky-{names.new_id()}"
+    documents[0]["name"] = name
+    if options.get("no_setup"):
+        documents[0].pop("setup", None)
+    return send(documents, name, options)
+
+
+def exec(task: Task | Dag, cluster_name: str, **options: Any) -> Request:  # noqa: A001
+    """Submit a task with the setup, files and resources of the last task of a cluster.
+
+    It has pods of its own. The result is that of `launch`. Raises ClusterDoesNotExist.
+    """
+    check("exec", options, EXEC)
+    (config,) = documents_of(task)
+    kept = yaml.safe_load(Client().read_task(find(cluster_name)[0].id).yaml)
+    config = {"name": cluster_name, **{key: kept[key] for key in _KEPT if key in kept}, **config}
+    config["setup"] = kept.get("setup")
+    config["resources"] = {**kept.get("resources", {}), **config.get("resources", {})}
+    config["resources"].setdefault("labels", {})[LABEL] = cluster_name
+    return send([config], cluster_name, options)
+
+
+def documents_of(task: Task | Dag) -> list[dict[str, Any]]:
+    return task.to_yaml_configs() if isinstance(task, Dag) else [task.to_yaml_config()]
+
+
+def send(documents: list[dict[str, Any]], cluster_name: str, options: dict[str, Any]) -> Request:
+    """Submit a task file; the result is the id of its job, if it has one, and a handle."""
+    file = File.from_yaml(yaml.safe_dump_all(documents, sort_keys=False, explicit_start=True))
+    if options.get("dryrun"):
+        return Request((None, None), (Client().submit(file, dry_run="client").yaml,))
+    submission = Client().submit(file)
+    if len(documents) > 1:  # while this program runs, it resumes each stage
+        parallel.run_future(submission.wait, name="stages")
+    if options.get("stream_logs") or options.get("detach_run") is False:
+        print_logs(submission.id)
+
+    resources = Resources(**documents[-1].get("resources", {}))
+    nodes = documents[-1].get("num_nodes", 1)
+    handle = Row(cluster_name=cluster_name, launched_nodes=nodes, launched_resources=resources)
+    handle["get_cluster_name"] = lambda: cluster_name
+    notes = (*submission.notes, *map(str, submission.warnings), f"submitted {submission.id}")
+    return Request((submission.id if documents[-1].get("run") else None, handle), notes)
+
+
+def cluster_of(task: TaskStatus) -> str:
+    return task.labels.get(LABEL, task.name)
+
+
+def find(cluster_name: str, *, all_users: bool = False) -> list[TaskStatus]:
+    """Return the tasks of a cluster, newest first. Raises ClusterDoesNotExist."""
+    tasks = Client(all_users=all_users).list()
+    if matches := [task for task in tasks if cluster_of(task) == cluster_name]:
+        return matches
+    raise ClusterDoesNotExist(f'cluster "{cluster_name}" not found: no task has its name')
+
+
+def status(
+    cluster_names: str | list[str] | None = None, refresh: object = None, all_users: bool = False
+) -> Request:
+    """Return a row per cluster, newest first: STOPPED if all its tasks have ended."""
+    clusters = dict[str, list[TaskStatus]]()
+    for task in Client(all_users=all_users).list():
+        clusters.setdefault(cluster_of(task), []).append(task)
+    wanted = [cluster_names] if isinstance(cluster_names, str) else cluster_names or clusters
+    return Request([_row(name, clusters[name]) for name in clusters if name in wanted])
+
+
+def _row(name: str, tasks: list[TaskStatus]) -> Row:
+    states = [task.state.name for task in tasks]
+    state = "UP" if "RUNNING" in states else "INIT" if "PENDING" in states else "STOPPED"
+    newest = tasks[0]
+    return Row(
+        name=name,
+        status=ClusterStatus[state],
+        launched_at=int(seconds(newest.created_at) or 0),
+        handle=Row(cluster_name=name, launched_nodes=newest.num_nodes, head_ip=None),
+        user_name=newest.user,
+        autostop=-1,
+        to_down=True,
+        metadata={},
+    )
+
+
+def seconds(time: str) -> float | None:
+    return datetime.fromisoformat(time).timestamp() if time else None
+
+
+def job_row(task: TaskStatus) -> Row:
+    starts = [node.started_at for node in task.nodes if node.started_at]
+    ends = [node.ended_at for node in task.nodes if node.ended_at and task.finished]
+    start = seconds(min(starts, default=""))
+    end = seconds(max(ends, default=""))
+    return Row(
+        job_id=task.id,
+        job_name=task.name,
+        task_name=task.name,
+        username=task.user,
+        user_name=task.user,
+        status=read_state(task),
+        submitted_at=seconds(task.created_at),
+        start_at=start,
+        end_at=end,
+        job_duration=(end or datetime.now().timestamp()) - start if start else 0.0,
+        recovery_count=task.restarts,
+        failure_reason=task.note,
+    )
+
+
+def find_jobs(cluster_name: str, *, all_users: bool = False) -> list[TaskStatus]:
+    return [task for task in find(cluster_name, all_users=all_users) if not task.interactive]
+
+
+def queue(cluster_name: str, skip_finished: bool = False, all_users: bool = False) -> Request:
+    """Return a row per job of a cluster, newest first. Raises ClusterDoesNotExist."""
+    rows = map(job_row, find_jobs(cluster_name, all_users=all_users))
+    return Request([row for row in rows if not (skip_finished and row.status.is_terminal())])
+
+
+def job_status(cluster_name: str, job_ids: list[str] | None = None) -> Request:
+    """Return states by job id, by default that of the newest job."""
+    states = {task.id: read_state(task) for task in find_jobs(cluster_name)}
+    return Request({job_id: states.get(job_id) for job_id in job_ids or list(states)[:1]})
+
+
+def cancel(
+    cluster_name: str,
+    all: bool = False,  # noqa: A002
+    all_users: bool = False,
+    job_ids: list[str] | None = None,
+) -> Request:
+    """Stop and delete jobs that have not ended: those of the ids, all, or the newest one."""
+    ids = [task.id for task in find_jobs(cluster_name, all_users=all_users) if not task.state.ended]
+    return stop(ids if all or all_users else job_ids or ids[:1])
+
+
+def down(cluster_name: str, purge: bool = False, **ignored: object) -> Request:
+    """Stop and delete all tasks of a cluster. Raises ClusterDoesNotExist."""
+    return stop([task.id for task in find(cluster_name)])
+
+
+def stop(ids: list[str]) -> Request:
+    for task_id in ids:
+        Client().stop(task_id)
+    return Request(None)
+
+
+def autostop(cluster_name: str, idle_minutes: int, **ignored: object) -> Request:
+    """Do nothing: the pods of a task end with it."""
+    return Request(None)
+
+
+def endpoints(cluster: str, port: int | str | None = None) -> Request:
+    """Return HOST:PORT by port, outside the cluster if there is such an address."""
+    ports = [port for task in find(cluster)[:1] for port in Client().ports(task.id)]
+    addresses = {item.port: (*item.outside, item.address)[0] for item in ports}
+    return Request({key: addresses[key] for key in addresses if port in (None, key, str(key))})
+
+
+def tail_logs(
+    cluster_name: str,
+    job_id: str | None = None,
+    follow: bool = True,
+    tail: int = 0,
+    output_stream: TextIO | None = None,
+    **options: Any,
+) -> Any:
+    """Print the log of a job, by default of the newest one, and return its JobExitCode.
+
+    `tail` is the number of lines of each node, 0 for all. With `preload_content=False`, return an
+    iterator of lines instead.
+    """
+    job_id = job_id or find_jobs(cluster_name)[0].id
+    if options.get("preload_content", True):
+        return print_logs(job_id, follow, tail, output_stream)
+    return lines_of(job_id, follow, tail)
+
+
+def lines_of(job_id: str, follow: bool, tail: int) -> Iterator[str]:
+    """Yield the lines of a log with their ends; those of ranks after 0 with the node."""
+    lines = Client().logs(job_id, follow=follow, tail=tail or None)
+    try:
+        for line in lines:
+            yield f"({line.node}) {line.text}\n" if line.rank else f"{line.text}\n"
+    finally:
+        lines.close()
+
+
+def print_logs(
+    job_id: str, follow: bool = True, tail: int = 0, stream: TextIO | None = None
+) -> JobExitCode:
+    try:
+        (stream or sys.stdout).writelines(lines_of(job_id, follow, tail))
+    except TaskFailed as error:
+        (stream or sys.stdout).write(f"{error}\n")
+        return JobExitCode.FAILED
+    state = Client().status(job_id).state
+    ended = JobExitCode.SUCCEEDED if state.name == "COMPLETED" else JobExitCode.FAILED
+    return ended if state.ended else JobExitCode.NOT_FINISHED

@@ -1,0 +1,181 @@
+"""Tasks that change in place, their resources and buckets, and graphs of tasks."""
+
+import os
+from collections.abc import Mapping
+from contextvars import ContextVar
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Self
+
+import yaml
+
+from kubectl_sky.api.task import Task as File
+from kubectl_sky.sky.exceptions import NotSupportedError
+from kubectl_sky.sky.states import DagExecution, StorageMode
+
+_DAG = ContextVar["Dag | None"]("dag", default=None)
+_MAPS = ("envs", "secrets", "file_mounts", "storage_mounts", "volumes")
+_FOR_OPTIMIZER = ("inputs", "outputs", "time_estimator")
+
+
+class Fields:
+    """Fields of a task file, as attributes; None if not set. A submit reports unknown ones."""
+
+    def __init__(self, **fields: Any) -> None:
+        vars(self).update(fields)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return None
+
+    @classmethod
+    def from_yaml_config(cls, config: Mapping[str, Any]) -> Self:
+        return cls(**config)
+
+    def to_yaml_config(self) -> dict[str, Any]:
+        items = {name: _plain(value) for name, value in vars(self).items() if name[0] != "_"}
+        return {name: value for name, value in items.items() if value not in (None, {}, [])}
+
+
+class Resources(Fields):
+    """What a node requests."""
+
+    def __init__(self, cloud: Any = None, instance_type: Any = None, **fields: Any) -> None:
+        super().__init__(cloud=cloud, instance_type=instance_type, **fields)
+
+    def copy(self, **override: Any) -> "Resources":
+        return Resources(**{**vars(self), **override})
+
+
+class Storage(Fields):
+    """A bucket."""
+
+    def __init__(self, name: str | None = None, source: Any = None, **fields: Any) -> None:
+        super().__init__(**{"name": name, "source": source, "mode": StorageMode.MOUNT, **fields})
+        for store in vars(self).pop("stores", None) or ():
+            self.add_store(store)
+
+    def add_store(self, store_type: Any) -> None:
+        self.store = str(getattr(store_type, "value", store_type)).lower()
+
+
+class Task(Fields):
+    """A task, also of the open Dag. `set_F` replaces the field F, `update_F` extends a map."""
+
+    def __init__(self, name: str | None = None, **fields: Any) -> None:
+        maps = {field: dict(fields.get(field) or {}) for field in _MAPS}
+        super().__init__(name=name, **{**fields, **maps})
+        if dag := _DAG.get():
+            dag.add(self)
+
+    @classmethod
+    def from_yaml(cls, yaml_path: str | os.PathLike[str]) -> Self:
+        """Read the file of one task. Raises InvalidFiles if it cannot be read."""
+        return cls.from_yaml_str(File.from_yaml(Path(yaml_path).expanduser()).yaml)
+
+    @classmethod
+    def from_yaml_str(cls, yaml_str: str) -> Self:
+        return cls(**yaml.safe_load(yaml_str))
+
+    def __getattr__(self, name: str) -> Any:
+        verb, _, field = name.partition("_")
+        if verb in ("set", "update"):
+            return partial(self._set if verb == "set" else self._update, field)
+        return super().__getattr__(name)
+
+    def _set(self, field: str, value: Any, *sizes: float, **options: float) -> Self:
+        if field not in _FOR_OPTIMIZER:
+            vars(self)[field] = value or ({} if field in _MAPS else None)
+        return self
+
+    def _update(self, field: str, values: Any) -> Self:
+        return self._set(field, {**getattr(self, field), **dict(values or {})})
+
+    def to_yaml_config(self) -> dict[str, Any]:
+        config = super().to_yaml_config()
+        mounts = {**config.pop("file_mounts", {}), **config.pop("storage_mounts", {})}
+        config |= {"file_mounts": mounts} if mounts else {}
+        for field in {"setup", "run"} & config.keys():
+            lines = config[field]
+            config[field] = lines if isinstance(lines, str) else "\n".join(lines)
+        if isinstance(self.resources, set | list | tuple):
+            several = [item.to_yaml_config() for item in self.resources]
+            key = "ordered" if isinstance(self.resources, list) else "any_of"
+            config["resources"] = {key: several} if len(several) > 1 else several[0]
+        return config
+
+    def __rshift__(self, op: "Task") -> "Task":
+        if dag := _DAG.get():
+            dag.add_edge(self, op)
+            return op
+        raise NotSupportedError("a >> b: write it inside `with sky.Dag() as dag:`")
+
+
+class Dag(Fields):
+    """A pipeline, or with DagExecution.PARALLEL a group, of the tasks that are made inside it."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(execution=DagExecution.SERIAL, **fields)
+        self.tasks: list[Task] = []
+        self._next: dict[Task, Task] = {}
+
+    def __enter__(self) -> Self:
+        self._before = _DAG.set(self)
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        _DAG.reset(self._before)
+
+    def add(self, task: Task) -> None:
+        self.tasks += [] if task in self.tasks else [task]
+
+    def add_edge(self, op1: Task, op2: Task) -> None:
+        self._next[op1] = op2
+
+    def set_execution(self, execution: Any) -> None:
+        self.execution = DagExecution(execution)
+
+    def to_yaml_configs(self) -> list[dict[str, Any]]:
+        """Return the documents of a task file: a header if there are several, and the tasks.
+
+        Raises NotSupportedError if the tasks are neither a chain nor a group.
+        """
+        first = [task for task in self.tasks if task not in self._next.values()]
+        chain = first[:1]
+        while chain and chain[-1] in self._next and len(chain) <= len(self.tasks):
+            chain.append(self._next[chain[-1]])
+        is_group = self.execution is DagExecution.PARALLEL
+        if not is_group and len(chain) != len(self.tasks):
+            raise NotSupportedError("the tasks of a Dag are one chain, or a group: PARALLEL")
+
+        order = self.tasks if is_group else chain
+        configs = [task.to_yaml_config() for task in order]
+        others = {name: value for name, value in vars(self).items() if name in _HEADER}
+        header = Fields(**{"name": configs[0].get("name"), **others})
+        return [header.to_yaml_config(), *configs] if len(configs) > 1 else configs
+
+
+_HEADER = ("name", "execution", "primary_tasks", "termination_delay")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as YAML has it."""
+    match value:
+        case Fields():
+            return value.to_yaml_config()
+        case Mapping():
+            return {key: _plain(item) for key, item in value.items()}
+        case set():
+            return dict.fromkeys(value)
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case Enum():
+            return value.value
+        case Path():
+            return str(value)
+        case FunctionType():
+            raise NotSupportedError("setup or run is a function: write a script")
+    return value
