@@ -12,7 +12,6 @@ from kubectl_sky.actions import identity
 from kubectl_sky.actions.config import preferences
 from kubectl_sky.api.logs import LogLines
 from kubectl_sky.api.notes import LOG, Notes, Report
-from kubectl_sky.api.services import Services
 from kubectl_sky.api.table import Table
 from kubectl_sky.api.task import Manifests, Task
 from kubectl_sky.api.volumes import Volumes
@@ -52,6 +51,7 @@ from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Wait
 
 if TYPE_CHECKING:
+    from kubectl_sky.api.services import Services
     from kubectl_sky.gpus.hours import Usage
     from kubectl_sky.gpus.model import AcceleratorNode
 
@@ -304,8 +304,10 @@ class Client:
         return tuple(port for item in exposed for port in item.ports)
 
     @property
-    def serve(self) -> Services:
+    def serve(self) -> "Services":
         """The services: create, update, list and delete them."""
+        from kubectl_sky.api.services import Services  # noqa: PLC0415 -- of a slice
+
         return Services(self._connection, self._session, self._scope, self.user)
 
     @property

@@ -3,32 +3,15 @@
 from collections.abc import Callable
 from functools import partial
 
-_NAMES = [
-    "AWS",
-    "Azure",
-    "Cudo",
-    "Fluidstack",
-    "GCP",
-    "Hyperbolic",
-    "IBM",
-    "Kubernetes",
-    "Lambda",
-    "Nebius",
-    "OCI",
-    "Paperspace",
-    "PrimeIntellect",
-    "RunPod",
-    "SCP",
-    "SSH",
-    "Seeweb",
-    "Shadeform",
-    "Vast",
-    "Vsphere",
-]
+NAMES = (
+    *("AWS", "Azure", "Cudo", "Fluidstack", "GCP", "Hyperbolic", "IBM", "Kubernetes", "Lambda"),
+    *("Nebius", "OCI", "Paperspace", "PrimeIntellect", "RunPod", "SCP", "SSH", "Seeweb"),
+    *("Shadeform", "Vast", "Vsphere"),
+)
 
 
 def __getattr__(name: str) -> Callable[[], str]:
-    if name in _NAMES:
+    if name in NAMES:
         return partial(str, name)  # a provider is its name
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

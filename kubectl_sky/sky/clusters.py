@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import yaml
@@ -12,11 +12,14 @@ from kubectl_sky.api.task import Task as File
 from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.sky import states
 from kubectl_sky.sky.exceptions import ClusterDoesNotExist, JobExitCode
 from kubectl_sky.sky.requests import Request, Row, check
-from kubectl_sky.sky.states import ClusterStatus, read_state
-from kubectl_sky.sky.tasks import Dag, Resources, Task
+from kubectl_sky.sky.tasks import Dag, Resources, Task, documents_of
 from kubectl_sky.words import names
+
+__all__ = ["autostop", "cancel", "down", "endpoints", "exec", "job_status", "launch", "queue"]
+__all__ += ["status", "tail_logs"]
 
 LABEL = "skypilot-cluster"  # the cluster of a task that has a name of its own
 EXEC = "dryrun down backend stream_logs detach_setup detach_run"
@@ -48,15 +51,11 @@ def exec(task: Task | Dag, cluster_name: str, **options: Any) -> Request:  # noq
     check("exec", options, EXEC)
     (config,) = documents_of(task)
     kept = yaml.safe_load(Client().read_task(find(cluster_name)[0].id).yaml)
+    resources = {**kept.get("resources", {}), **config.get("resources", {})}
+    labels = {**resources.get("labels", {}), LABEL: cluster_name}
     config = {"name": cluster_name, **{key: kept[key] for key in _KEPT if key in kept}, **config}
-    config["setup"] = kept.get("setup")
-    config["resources"] = {**kept.get("resources", {}), **config.get("resources", {})}
-    config["resources"].setdefault("labels", {})[LABEL] = cluster_name
+    config |= {"setup": kept.get("setup"), "resources": {**resources, "labels": labels}}
     return send([config], cluster_name, options)
-
-
-def documents_of(task: Task | Dag) -> list[dict[str, Any]]:
-    return task.to_yaml_configs() if isinstance(task, Dag) else [task.to_yaml_config()]
 
 
 def send(documents: list[dict[str, Any]], cluster_name: str, options: dict[str, Any]) -> Request:
@@ -70,19 +69,23 @@ def send(documents: list[dict[str, Any]], cluster_name: str, options: dict[str, 
     if options.get("stream_logs") or options.get("detach_run") is False:
         print_logs(submission.id)
 
-    resources = Resources(**documents[-1].get("resources", {}))
-    nodes = documents[-1].get("num_nodes", 1)
-    handle = Row(cluster_name=cluster_name, launched_nodes=nodes, launched_resources=resources)
-    handle["get_cluster_name"] = lambda: cluster_name
+    task = documents[-1]
+    resources = Resources(**task.get("resources", {}))
+    handle = make_handle(cluster_name, task.get("num_nodes", 1), resources)
     notes = (*submission.notes, *map(str, submission.warnings), f"submitted {submission.id}")
-    return Request((submission.id if documents[-1].get("run") else None, handle), notes)
+    return Request((submission.id if task.get("run") else None, handle), notes)
+
+
+def make_handle(cluster_name: str, nodes: int, resources: Resources) -> Row:
+    handle = Row(cluster_name=cluster_name, launched_nodes=nodes, launched_resources=resources)
+    return Row(handle, head_ip=None, get_cluster_name=lambda: cluster_name)
 
 
 def cluster_of(task: TaskStatus) -> str:
     return task.labels.get(LABEL, task.name)
 
 
-def find(cluster_name: str, *, all_users: bool = False) -> list[TaskStatus]:
+def find(cluster_name: str, all_users: bool = False) -> list[TaskStatus]:
     """Return the tasks of a cluster, newest first. Raises ClusterDoesNotExist."""
     tasks = Client(all_users=all_users).list()
     if matches := [task for task in tasks if cluster_of(task) == cluster_name]:
@@ -90,9 +93,11 @@ def find(cluster_name: str, *, all_users: bool = False) -> list[TaskStatus]:
     raise ClusterDoesNotExist(f'cluster "{cluster_name}" not found: no task has its name')
 
 
-def status(
-    cluster_names: str | list[str] | None = None, refresh: object = None, all_users: bool = False
-) -> Request:
+def find_jobs(cluster_name: str, all_users: bool = False) -> list[TaskStatus]:
+    return [task for task in find(cluster_name, all_users) if not task.interactive]
+
+
+def status(cluster_names: Any = None, refresh: Any = None, all_users: bool = False) -> Request:
     """Return a row per cluster, newest first: STOPPED if all its tasks have ended."""
     clusters = dict[str, list[TaskStatus]]()
     for task in Client(all_users=all_users).list():
@@ -102,14 +107,14 @@ def status(
 
 
 def _row(name: str, tasks: list[TaskStatus]) -> Row:
-    states = [task.state.name for task in tasks]
-    state = "UP" if "RUNNING" in states else "INIT" if "PENDING" in states else "STOPPED"
     newest = tasks[0]
+    words = {task.state.name for task in tasks}
+    started = "INIT" if "PENDING" in words else "STOPPED"
     return Row(
         name=name,
-        status=ClusterStatus[state],
+        status=states.ClusterStatus["UP" if "RUNNING" in words else started],
         launched_at=int(seconds(newest.created_at) or 0),
-        handle=Row(cluster_name=name, launched_nodes=newest.num_nodes, head_ip=None),
+        handle=make_handle(name, newest.num_nodes, Resources()),
         user_name=newest.user,
         autostop=-1,
         to_down=True,
@@ -122,97 +127,84 @@ def seconds(time: str) -> float | None:
 
 
 def job_row(task: TaskStatus) -> Row:
-    starts = [node.started_at for node in task.nodes if node.started_at]
-    ends = [node.ended_at for node in task.nodes if node.ended_at and task.finished]
-    start = seconds(min(starts, default=""))
-    end = seconds(max(ends, default=""))
+    start = seconds(min((node.started_at for node in task.nodes if node.started_at), default=""))
+    end = seconds(max(node.ended_at for node in task.nodes)) if task.finished else None
+    now = datetime.now(UTC).timestamp()
     return Row(
         job_id=task.id,
         job_name=task.name,
-        task_name=task.name,
         username=task.user,
-        user_name=task.user,
-        status=read_state(task),
+        status=states.job_status(task),
         submitted_at=seconds(task.created_at),
         start_at=start,
         end_at=end,
-        job_duration=(end or datetime.now().timestamp()) - start if start else 0.0,
-        recovery_count=task.restarts,
-        failure_reason=task.note,
+        job_duration=(end or now) - start if start else 0.0,
     )
-
-
-def find_jobs(cluster_name: str, *, all_users: bool = False) -> list[TaskStatus]:
-    return [task for task in find(cluster_name, all_users=all_users) if not task.interactive]
 
 
 def queue(cluster_name: str, skip_finished: bool = False, all_users: bool = False) -> Request:
     """Return a row per job of a cluster, newest first. Raises ClusterDoesNotExist."""
-    rows = map(job_row, find_jobs(cluster_name, all_users=all_users))
+    rows = map(job_row, find_jobs(cluster_name, all_users))
     return Request([row for row in rows if not (skip_finished and row.status.is_terminal())])
 
 
 def job_status(cluster_name: str, job_ids: list[str] | None = None) -> Request:
     """Return states by job id, by default that of the newest job."""
-    states = {task.id: read_state(task) for task in find_jobs(cluster_name)}
-    return Request({job_id: states.get(job_id) for job_id in job_ids or list(states)[:1]})
+    jobs = {task.id: states.job_status(task) for task in find_jobs(cluster_name)}
+    return Request({job_id: jobs.get(job_id) for job_id in job_ids or list(jobs)[:1]})
 
 
-def cancel(
-    cluster_name: str,
-    all: bool = False,  # noqa: A002
-    all_users: bool = False,
-    job_ids: list[str] | None = None,
-) -> Request:
-    """Stop and delete jobs that have not ended: those of the ids, all, or the newest one."""
-    ids = [task.id for task in find_jobs(cluster_name, all_users=all_users) if not task.state.ended]
-    return stop(ids if all or all_users else job_ids or ids[:1])
+def cancel(cluster_name: str, **options: Any) -> Request:
+    """Stop and delete jobs that have not ended: those of `job_ids`, `all`, or the newest one."""
+    check("cancel", options, "all all_users job_ids")
+    jobs = find_jobs(cluster_name, bool(options.get("all_users")))
+    unfinished = [task.id for task in jobs if not task.state.ended]
+    is_all = options.get("all") or options.get("all_users")
+    return stop_tasks(unfinished if is_all else options.get("job_ids") or unfinished[:1])
 
 
-def down(cluster_name: str, purge: bool = False, **ignored: object) -> Request:
+def down(cluster_name: str, purge: bool = False, **options: Any) -> Request:
     """Stop and delete all tasks of a cluster. Raises ClusterDoesNotExist."""
-    return stop([task.id for task in find(cluster_name)])
+    check("down", options, "graceful")
+    return stop_tasks([task.id for task in find(cluster_name)])
 
 
-def stop(ids: list[str]) -> Request:
+def stop_tasks(ids: list[str]) -> Request:
     for task_id in ids:
         Client().stop(task_id)
     return Request(None)
 
 
-def autostop(cluster_name: str, idle_minutes: int, **ignored: object) -> Request:
+def autostop(cluster_name: str, idle_minutes: int, **options: Any) -> Request:
     """Do nothing: the pods of a task end with it."""
+    check("autostop", options, "wait_for down")
     return Request(None)
 
 
 def endpoints(cluster: str, port: int | str | None = None) -> Request:
     """Return HOST:PORT by port, outside the cluster if there is such an address."""
-    ports = [port for task in find(cluster)[:1] for port in Client().ports(task.id)]
+    ports = Client().ports(find(cluster)[0].id)
     addresses = {item.port: (*item.outside, item.address)[0] for item in ports}
     return Request({key: addresses[key] for key in addresses if port in (None, key, str(key))})
 
 
 def tail_logs(
-    cluster_name: str,
-    job_id: str | None = None,
-    follow: bool = True,
-    tail: int = 0,
-    output_stream: TextIO | None = None,
-    **options: Any,
+    cluster_name: str, job_id: str | None = None, follow: bool = True, tail: int = 0, **options: Any
 ) -> Any:
     """Print the log of a job, by default of the newest one, and return its JobExitCode.
 
-    `tail` is the number of lines of each node, 0 for all. With `preload_content=False`, return an
-    iterator of lines instead.
+    `tail` is the number of lines of each node, 0 for all; `output_stream` is for stdout. With
+    `preload_content=False`, return an iterator of lines instead.
     """
+    check("logs", options, "output_stream preload_content")
     job_id = job_id or find_jobs(cluster_name)[0].id
     if options.get("preload_content", True):
-        return print_logs(job_id, follow, tail, output_stream)
+        return print_logs(job_id, follow, tail, options.get("output_stream"))
     return lines_of(job_id, follow, tail)
 
 
 def lines_of(job_id: str, follow: bool, tail: int) -> Iterator[str]:
-    """Yield the lines of a log with their ends; those of ranks after 0 with the node."""
+    """Yield the lines of a log with their ends; those of ranks after 0 begin with their node."""
     lines = Client().logs(job_id, follow=follow, tail=tail or None)
     try:
         for line in lines:
@@ -221,13 +213,12 @@ def lines_of(job_id: str, follow: bool, tail: int) -> Iterator[str]:
         lines.close()
 
 
-def print_logs(
-    job_id: str, follow: bool = True, tail: int = 0, stream: TextIO | None = None
-) -> JobExitCode:
+def print_logs(job_id: str, follow: bool = True, tail: int = 0, to: TextIO | None = None) -> Any:
+    stream = to or sys.stdout
     try:
-        (stream or sys.stdout).writelines(lines_of(job_id, follow, tail))
+        stream.writelines(lines_of(job_id, follow, tail))
     except TaskFailed as error:
-        (stream or sys.stdout).write(f"{error}\n")
+        stream.write(f"{error}\n")
         return JobExitCode.FAILED
     state = Client().status(job_id).state
     ended = JobExitCode.SUCCEEDED if state.name == "COMPLETED" else JobExitCode.FAILED

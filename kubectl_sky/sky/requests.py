@@ -9,6 +9,8 @@ from kubectl_sky.errors import UnknownName
 from kubectl_sky.sky.exceptions import NotSupportedError
 from kubectl_sky.words.skypilot_verbs import VERBS, option
 
+__all__ = ["get", "optimize", "stream_and_get"]
+
 _REQUESTS = dict[str, "Request"]()
 
 

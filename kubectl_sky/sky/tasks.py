@@ -15,6 +15,8 @@ from kubectl_sky.api.task import Task as File
 from kubectl_sky.sky.exceptions import NotSupportedError
 from kubectl_sky.sky.states import DagExecution, StorageMode
 
+__all__ = ["Dag", "Resources", "Storage", "Task"]
+
 _DAG = ContextVar["Dag | None"]("dag", default=None)
 _MAPS = ("envs", "secrets", "file_mounts", "storage_mounts", "volumes")
 _FOR_OPTIMIZER = ("inputs", "outputs", "time_estimator")
@@ -156,6 +158,10 @@ class Dag(Fields):
         others = {name: value for name, value in vars(self).items() if name in _HEADER}
         header = Fields(**{"name": configs[0].get("name"), **others})
         return [header.to_yaml_config(), *configs] if len(configs) > 1 else configs
+
+
+def documents_of(task: Task | Dag) -> list[dict[str, Any]]:
+    return task.to_yaml_configs() if isinstance(task, Dag) else [task.to_yaml_config()]
 
 
 _HEADER = ("name", "execution", "primary_tasks", "termination_delay")
