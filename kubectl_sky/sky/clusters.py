@@ -55,6 +55,7 @@ def exec(task: Task | Dag, cluster_name: str, **options: Any) -> Request:  # noq
     labels = {**resources.get("labels", {}), LABEL: cluster_name}
     config = {"name": cluster_name, **{key: kept[key] for key in _KEPT if key in kept}, **config}
     config |= {"setup": kept.get("setup"), "resources": {**resources, "labels": labels}}
+    config["envs"] = {**kept.get("envs", {}), **config.get("envs", {})}
     return send([config], cluster_name, options)
 
 

@@ -15,7 +15,7 @@ def launch(task: Task | Dag, name: str | None = None, **options: Any) -> Request
 
     The stages of a pipeline go on while this program runs.
     """
-    check("jobs launch", options, "dryrun retry_until_up stream_logs detach_run")
+    check("jobs launch", options, "retry_until_up fast stream_logs detach_run")
     documents = documents_of(task)
     documents[0]["name"] = name or documents[0].get("name") or "job"
     request = send(documents, documents[0]["name"], options)

@@ -33,6 +33,9 @@ class Fields:
             raise AttributeError(name)
         return None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        vars(self)[name] = value  # for type checkers: every field can be set
+
     @classmethod
     def from_yaml_config(cls, config: Mapping[str, Any]) -> Self:
         return cls(**config)

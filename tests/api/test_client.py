@@ -364,3 +364,40 @@ def test_exec_of_a_string_is_a_type_error(client: Client) -> None:
 def test_check_and_usage_are_short_in_a_shell(client: Client) -> None:
     assert re.fullmatch(r"<ClusterCheck .*, namespace default: all rights>", repr(client.doctor()))
     assert re.fullmatch(r"<Usage since 20..-..-..: 0.0 GPU-hours>", repr(client.usage()))
+
+
+def test_read_task_is_what_was_submitted_without_secrets(client: Client) -> None:
+    client.submit(HELLO.override(env={"A": "1"}, secret={"TOKEN": "hunter2"}))
+    task = client.read_task(ID)
+    assert 'A: "1"' in task.yaml and "hunter2" not in task.yaml
+    with pytest.raises(UnknownName):
+        client.read_task("other")
+
+
+def test_ports_have_addresses(client: Client) -> None:
+    client.submit(HELLO.override(ports=["8080"]))
+    (port,) = client.ports(ID)
+    assert (port.port, port.address) == (8080, f"{JOB}-ports.default.svc:8080")
+    client.submit(HELLO.override(id="bcdf2346"))
+    with pytest.raises(UserError, match="has no Service"):
+        client.ports("bcdf2346")
+
+
+def test_services_are_created_updated_and_deleted(api: FakeCluster, client: Client) -> None:
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.INGRESS}
+    task = Task(
+        name="web", run="serve", resources={"ports": 8080}, service={"readiness_probe": "/"}
+    )
+    status = client.serve.up(task, replicas=2, wait=False)
+    assert (status.name, status.replicas.wanted) == ("web", 2)
+    assert client.serve.list()[0].endpoints == ("web.default.svc:8080",)
+    assert "web.default.svc" in client.serve.list()._repr_html_()
+    with pytest.raises(NameTaken, match="already exists"):
+        client.serve.up(task, wait=False)
+
+    assert client.serve.update(task, replicas=3, wait=False).replicas.wanted == 3
+    assert list(client.serve.logs("web")) == []
+    client.serve.down("web")
+    for call in (client.serve.status, client.serve.logs, client.serve.down):
+        with pytest.raises(UnknownName):
+            call("web")

@@ -283,3 +283,9 @@ def test_override_ports_with_string_is_one_port() -> None:
         for ports in ("8080", ["8080"])
     ]
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("changes", [{"ports": None}, {"env": None}, {"env_files": None}])
+def test_override_none_for_several_values_is_refused(changes: Any) -> None:
+    with pytest.raises(UserError, match="a value is required"):
+        Task(run="x").override(**changes)
