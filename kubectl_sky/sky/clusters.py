@@ -74,7 +74,8 @@ def send(documents: list[dict[str, Any]], cluster_name: str, options: dict[str, 
     resources = Resources(**task.get("resources", {}))
     handle = make_handle(cluster_name, task.get("num_nodes", 1), resources)
     notes = (*submission.notes, *map(str, submission.warnings), f"submitted {submission.id}")
-    return Request((submission.id if task.get("run") else None, handle), notes)
+    job_id = submission.id if task.get("run") else None
+    return Request((job_id, handle), notes)
 
 
 def make_handle(cluster_name: str, nodes: int, resources: Resources) -> Row:
@@ -131,6 +132,7 @@ def job_row(task: TaskStatus) -> Row:
     start = seconds(min((node.started_at for node in task.nodes if node.started_at), default=""))
     end = seconds(max(node.ended_at for node in task.nodes)) if task.finished else None
     now = datetime.now(UTC).timestamp()
+    duration = (end or now) - start if start else 0.0
     return Row(
         job_id=task.id,
         job_name=task.name,
@@ -139,7 +141,7 @@ def job_row(task: TaskStatus) -> Row:
         submitted_at=seconds(task.created_at),
         start_at=start,
         end_at=end,
-        job_duration=(end or now) - start if start else 0.0,
+        job_duration=duration,
     )
 
 

@@ -14,6 +14,7 @@ import yaml
 from kubectl_sky.api.task import Task as File
 from kubectl_sky.sky.exceptions import NotSupportedError
 from kubectl_sky.sky.states import DagExecution, StorageMode
+from kubectl_sky.spec.load import load
 
 __all__ = ["Dag", "Resources", "Storage", "Task"]
 
@@ -73,23 +74,38 @@ class Task(Fields):
     def __init__(self, name: str | None = None, **fields: Any) -> None:
         maps = {field: dict(fields.get(field) or {}) for field in _MAPS}
         super().__init__(name=name, **{**fields, **maps})
+        self.set_resources(fields.get("resources") or {})
         if dag := _DAG.get():
             dag.add(self)
 
     @classmethod
     def from_yaml(cls, yaml_path: str | os.PathLike[str]) -> Self:
-        """Read the file of one task. Raises InvalidFiles if it cannot be read."""
-        return cls.from_yaml_str(File.from_yaml(Path(yaml_path).expanduser()).yaml)
+        """Read the file of one task. Raises InvalidFiles, also with the place of a syntax error."""
+        file = File.from_yaml(Path(yaml_path).expanduser())
+        return cls.from_yaml_str(file.yaml, file.file)
 
     @classmethod
-    def from_yaml_str(cls, yaml_str: str) -> Self:
+    def from_yaml_str(cls, yaml_str: str, _file: str = "<task>") -> Self:
+        if len(load(yaml_str.encode(), _file)) > 1:
+            raise NotSupportedError("a file of several tasks", "use `kubectl_sky.Task.from_yaml`")
         return cls(**yaml.safe_load(yaml_str))
 
     def __getattr__(self, name: str) -> Any:
         verb, _, field = name.partition("_")
-        if verb in ("set", "update"):
-            return partial(self._set if verb == "set" else self._update, field)
-        return super().__getattr__(name)
+        if verb == "set":
+            return partial(self._set, field)
+        return partial(self._update, field) if verb == "update" else super().__getattr__(name)
+
+    def set_resources(self, resources: Any) -> Self:
+        """Set what a node requests: one, a set of alternatives, or a list in order."""
+        if isinstance(resources, Mapping):
+            resources = Resources(**resources)
+        self.resources = {resources} if isinstance(resources, Resources) else resources
+        return self
+
+    def set_resources_override(self, override_params: Mapping[str, Any]) -> Self:
+        kind = type(self.resources)
+        return self.set_resources(kind(item.copy(**override_params) for item in self.resources))
 
     def _set(self, field: str, value: Any, *sizes: float, **options: float) -> Self:
         if field not in _FOR_OPTIMIZER:
@@ -106,11 +122,10 @@ class Task(Fields):
         for field in {"setup", "run"} & config.keys():
             lines = config[field]
             config[field] = lines if isinstance(lines, str) else "\n".join(lines)
-        if isinstance(self.resources, set | list | tuple):
-            several = [item.to_yaml_config() for item in self.resources]
-            key = "ordered" if isinstance(self.resources, list) else "any_of"
-            config["resources"] = {key: several} if len(several) > 1 else several[0]
-        return config
+        alternatives = [item.to_yaml_config() for item in self.resources]
+        key = "ordered" if isinstance(self.resources, list) else "any_of"
+        config["resources"] = {key: alternatives} if len(alternatives) > 1 else alternatives[0]
+        return {name: value for name, value in config.items() if value != {}}
 
     def __rshift__(self, op: "Task") -> "Task":
         if dag := _DAG.get():

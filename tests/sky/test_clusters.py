@@ -103,7 +103,9 @@ def test_exec_runs_a_task_with_setup_of_the_cluster(api: FakeCluster) -> None:
 
 
 def test_cancel_stops_the_newest_job_and_down_all(api: FakeCluster) -> None:
-    ended, first, second = launch(), launch(), launch()
+    ended = launch()
+    first = launch()
+    second = launch()
     end(api, ended)
     sky.cancel("dev")
     assert {row.job_id for row in sky.queue("dev")} < {ended, first, second}

@@ -69,6 +69,22 @@ def test_from_yaml_keeps_fields_without_attribute(tmp_path: Path) -> None:
         sky.Task.from_yaml(tmp_path / "none.yaml")
 
 
+def test_from_yaml_syntax_error_has_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_text("run: x\nenvs: {A: 1\n")
+    with pytest.raises(InvalidFiles, match=r"task.yaml:[23]:"):
+        sky.Task.from_yaml(path)
+    with pytest.raises(NotSupportedError, match="several tasks"):
+        sky.Task.from_yaml_str("name: both\n---\nrun: a\n---\nrun: b\n")
+
+
+def test_resources_override_changes_all_alternatives() -> None:
+    task = sky.Task.from_yaml_config({"resources": {"cpus": 1, "memory": 2}})
+    task.set_resources_override({"cpus": 4})
+    (resources,) = task.resources
+    assert (resources.cpus, resources.memory, resources.ports) == (4, 2, None)
+
+
 def test_field_unknown_is_a_problem_of_the_file() -> None:
     config = sky.Task(run="x", resources=sky.Resources(acelerators="A100")).to_yaml_config()
     (problem,) = File(**config).validate().problems
