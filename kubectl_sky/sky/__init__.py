@@ -3,6 +3,7 @@
 docs/from-skypilot.md says what is different. What has no equal raises NotSupportedError.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 from kubectl_sky.sky import clouds as clouds
@@ -15,6 +16,8 @@ from kubectl_sky.sky.requests import *  # noqa: F403
 from kubectl_sky.sky.requests import refuse
 from kubectl_sky.sky.states import *  # noqa: F403
 from kubectl_sky.sky.tasks import *  # noqa: F403
+
+backends = SimpleNamespace(CloudVmRayBackend=object)  # of `launch(backend=…)`, which is ignored
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Clusters: tasks that share a name. Launch them, and see, follow and stop their tasks."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -15,7 +15,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.sky import states
 from kubectl_sky.sky.exceptions import ClusterDoesNotExist, JobExitCode
 from kubectl_sky.sky.requests import Request, Row, check
-from kubectl_sky.sky.tasks import Dag, Resources, Task, documents_of
+from kubectl_sky.sky.tasks import Dag, Resources, Task, document_of, documents_of
 from kubectl_sky.words import names
 
 __all__ = ["autostop", "cancel", "down", "endpoints", "exec", "job_status", "launch", "queue"]
@@ -49,7 +49,7 @@ def exec(task: Task | Dag, cluster_name: str, **options: Any) -> Request:  # noq
     It has pods of its own. The result is that of `launch`. Raises ClusterDoesNotExist.
     """
     check("exec", options, EXEC)
-    (config,) = documents_of(task)
+    config = document_of(task)
     kept = yaml.safe_load(Client().read_task(find(cluster_name)[0].id).yaml)
     resources = {**kept.get("resources", {}), **config.get("resources", {})}
     labels = {**resources.get("labels", {}), LABEL: cluster_name}
@@ -99,6 +99,12 @@ def find_jobs(cluster_name: str, all_users: bool = False) -> list[TaskStatus]:
     return [task for task in find(cluster_name, all_users) if not task.interactive]
 
 
+def newest(jobs: Sequence[TaskStatus]) -> str:
+    if jobs:
+        return jobs[0].id
+    raise ClusterDoesNotExist("no job found", "launch a task that has `run`")
+
+
 def status(cluster_names: Any = None, refresh: Any = None, all_users: bool = False) -> Request:
     """Return a row per cluster, newest first: STOPPED if all its tasks have ended."""
     clusters = dict[str, list[TaskStatus]]()
@@ -109,15 +115,15 @@ def status(cluster_names: Any = None, refresh: Any = None, all_users: bool = Fal
 
 
 def _row(name: str, tasks: list[TaskStatus]) -> Row:
-    newest = tasks[0]
+    last = tasks[0]
     words = {task.state.name for task in tasks}
     started = "INIT" if "PENDING" in words else "STOPPED"
     return Row(
         name=name,
         status=states.ClusterStatus["UP" if "RUNNING" in words else started],
-        launched_at=int(seconds(newest.created_at) or 0),
-        handle=make_handle(name, newest.num_nodes, Resources()),
-        user_name=newest.user,
+        launched_at=int(seconds(last.created_at) or 0),
+        handle=make_handle(name, last.num_nodes, Resources()),
+        user_name=last.user,
         autostop=-1,
         to_down=True,
         metadata={},
@@ -174,7 +180,7 @@ def down(cluster_name: str, purge: bool = False, **options: Any) -> Request:
 
 def stop_tasks(ids: list[str]) -> Request:
     for task_id in ids:
-        Client().stop(task_id)
+        Client().stop(str(task_id))
     return Request(None)
 
 
@@ -200,7 +206,7 @@ def tail_logs(
     `preload_content=False`, return an iterator of lines instead.
     """
     check("logs", options, "output_stream preload_content")
-    job_id = job_id or find_jobs(cluster_name)[0].id
+    job_id = str(job_id or newest(find_jobs(cluster_name)))
     if options.get("preload_content", True):
         return print_logs(job_id, follow, tail, options.get("output_stream"))
     return lines_of(job_id, follow, tail)

@@ -2,10 +2,19 @@
 
 from enum import IntEnum
 
-from kubectl_sky.errors import Refused, SkyError, UnknownName, UserError
+from kubectl_sky.errors import Refused, SkyError, UnknownName, Unreachable, UserError
+
+JobExitCode = IntEnum("JobExitCode", {"SUCCEEDED": 0, "FAILED": 100, "NOT_FINISHED": 101})
 
 ResourcesUnavailableError = Refused  # without a free cluster node, a task is pending
-JobExitCode = IntEnum("JobExitCode", {"SUCCEEDED": 0, "FAILED": 100, "NOT_FINISHED": 101})
+ApiServerConnectionError = Unreachable
+NEVER_RAISED = (
+    *("ClusterNotUpError", "ClusterOwnerIdentityMismatchError", "CommandError", "RequestCancelled"),
+    *("InvalidClusterNameError", "ManagedJobReachedMaxRetriesError", "NoCloudAccessError"),
+    *("NoClusterLaunchedError", "ProvisionPrechecksError", "ResourcesMismatchError"),
+    *("StorageError", "StorageBucketCreateError", "StorageUploadError"),
+)
+_CLASSES = {name: type(name, (SkyError,), {}) for name in NEVER_RAISED}
 
 
 class NotSupportedError(UserError):
@@ -13,12 +22,10 @@ class NotSupportedError(UserError):
 
 
 class ClusterDoesNotExist(UnknownName, ValueError):
-    """No task has the name of the cluster."""
+    """No task, or no job, has the name of the cluster."""
 
 
-class ClusterNotUpError(UnknownName):
-    """Never raised: the log of a task that has ended can be read."""
-
-
-class CommandError(SkyError):
-    """Never raised: `tail_logs` returns a code."""
+def __getattr__(name: str) -> type[SkyError]:
+    if name in _CLASSES:
+        return _CLASSES[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

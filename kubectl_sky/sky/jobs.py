@@ -3,7 +3,7 @@
 from typing import Any
 
 from kubectl_sky.api.client import Client
-from kubectl_sky.sky.clusters import job_row, print_logs, send, stop_tasks
+from kubectl_sky.sky.clusters import job_row, newest, print_logs, send, stop_tasks
 from kubectl_sky.sky.requests import Request, check, refuse
 from kubectl_sky.sky.states import ManagedJobStatus as ManagedJobStatus
 from kubectl_sky.sky.states import managed_status
@@ -49,7 +49,7 @@ def tail_logs(name: str | None = None, job_id: Any = None, **options: Any) -> An
     """Print the log of a task, by default of the newest one; the rest as `sky.tail_logs`."""
     check("jobs logs", options, "follow refresh tail output_stream")
     (task,) = job_id if isinstance(job_id, list) else [job_id or name]
-    task = task or Client().list()[0].id
+    task = str(task or newest(Client().list()))
     follow = options.get("follow", True)
     return print_logs(task, follow, options.get("tail") or 0, options.get("output_stream"))
 

@@ -11,7 +11,7 @@ from kubectl_sky.serve.model import ServiceStatus as Service
 from kubectl_sky.sky.clusters import seconds
 from kubectl_sky.sky.requests import Request, Row, check, refuse
 from kubectl_sky.sky.states import make_enum
-from kubectl_sky.sky.tasks import Dag, Task, documents_of
+from kubectl_sky.sky.tasks import Dag, Task, document_of
 
 ServiceStatus = make_enum("ServiceStatus", "REPLICA_INIT READY FAILED NO_REPLICA")
 ReplicaStatus = make_enum("ReplicaStatus", "READY NOT_READY")
@@ -33,8 +33,8 @@ def update(task: Task | Dag, service_name: str, mode: Any = None, **options: Any
 
 
 def _file(task: Task | Dag, service_name: str) -> File:
-    (config,) = documents_of(task)
-    return File.from_yaml(yaml.safe_dump({**config, "name": service_name}, sort_keys=False))
+    config = {**document_of(task), "name": service_name}
+    return File.from_yaml(yaml.safe_dump(config, sort_keys=False))
 
 
 def status(service_names: Any = None) -> Request:

@@ -182,6 +182,14 @@ def documents_of(task: Task | Dag) -> list[dict[str, Any]]:
     return task.to_yaml_configs() if isinstance(task, Dag) else [task.to_yaml_config()]
 
 
+def document_of(task: Task | Dag) -> dict[str, Any]:
+    """Return the document of the only task. Raises NotSupportedError."""
+    documents = documents_of(task)
+    if len(documents) > 1:
+        raise NotSupportedError("only one task is supported", "use `sky.jobs.launch` for several")
+    return documents[0]
+
+
 _HEADER = ("name", "execution", "primary_tasks", "termination_delay")
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from kubectl_sky import Client, sky
-from kubectl_sky.errors import SkyError, UnknownName
+from kubectl_sky.errors import Refused, SkyError, UnknownName
 from kubectl_sky.serve import action
 from kubectl_sky.sky.exceptions import ClusterDoesNotExist, NotSupportedError
 from kubectl_sky.words import kinds
@@ -19,6 +19,16 @@ def launch(name: str = "dev", **options: object) -> str:
     job_id, handle = sky.get(sky.launch(HELLO, cluster_name=name, **options))
     assert (handle.cluster_name, handle.get_cluster_name()) == (name, name)
     return str(job_id)
+
+
+def refuse() -> None:
+    raise Refused("exceeded quota")
+
+
+def two_tasks() -> sky.Dag:
+    with sky.Dag() as dag:
+        sky.Task("a", run="x") >> sky.Task("b", run="y")
+    return dag
 
 
 def end(api: FakeCluster, job_id: str, exit_code: int = 0, name: str = "dev") -> None:
@@ -46,6 +56,8 @@ def test_launch_dry_run_and_without_run_have_no_job(api: FakeCluster) -> None:
     assert sky.get(sky.launch(sky.Task(), "dev"))[0] is None
     assert [row.status for row in sky.status()] == [sky.ClusterStatus.INIT]
     assert sky.get(sky.queue("dev")) == []
+    with pytest.raises(ClusterDoesNotExist, match="no job found"):
+        sky.tail_logs("dev", None, follow=False)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +108,7 @@ def test_exec_runs_a_task_with_setup_of_the_cluster(api: FakeCluster) -> None:
     job_id, _ = sky.exec(sky.Task("serve", run="y"), cluster_name="dev")
     text = Client().read_task(job_id).yaml
     assert "setup: echo a" in text and "cpus: 2" in text and 'run: "y"' in text
-    assert [row.job_name for row in sky.queue("dev")] == ["serve", "dev"]
+    assert {row.job_name for row in sky.queue("dev")} == {"serve", "dev"}
     assert [row.name for row in sky.status()] == ["dev"]
     with pytest.raises(ClusterDoesNotExist, match='cluster "other" not found'):
         sky.exec(task, "other")
@@ -117,9 +129,7 @@ def test_cancel_stops_the_newest_job_and_down_all(api: FakeCluster) -> None:
 
 
 def test_jobs_rows_of_a_pipeline_have_its_id(api: FakeCluster) -> None:
-    with sky.Dag() as dag:
-        sky.Task("a", run="x") >> sky.Task("b", run="y")
-    ids, _ = sky.get(sky.jobs.launch(dag, name="both"))
+    ids, _ = sky.get(sky.jobs.launch(two_tasks(), name="both"))
     rows = sky.get(sky.jobs.queue(refresh=False, job_ids=ids))
     assert {(row.job_name, row.task_name) for row in rows} == {("both", "a"), ("both", "b")}
     assert {row.job_id for row in rows} == {*ids}
@@ -129,9 +139,17 @@ def test_jobs_rows_of_a_pipeline_have_its_id(api: FakeCluster) -> None:
     assert sky.get(sky.jobs.queue(refresh=False)) == []
 
 
+def test_launch_refused_by_quota_is_resources_unavailable(api: FakeCluster) -> None:
+    api.before("create jobs", refuse)
+    with pytest.raises(sky.exceptions.ResourcesUnavailableError):
+        launch()
+    assert not issubclass(sky.exceptions.ClusterNotUpError, sky.exceptions.NotSupportedError)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: sky.exec(two_tasks(), "dev"), "only one task"),
         (lambda: sky.stop("dev"), "there are no stopped clusters"),
         (lambda: sky.start("dev"), "a stopped task is deleted"),
         (lambda: sky.cost_report(), "use `kubectl sky usage`"),
