@@ -46,10 +46,10 @@ class Services:
         """Create the service of a task with the field `service`; return its status.
 
         `replicas` is a fixed number. Otherwise the file's minimum and maximum count, and the
-        service scales by `qps_metric`, a metric of its pods, or by `cpu_target`, in percent of the
-        requested CPUs. With `wait`, it returns when the replicas are ready. Raises NameTaken if
-        the service exists, InvalidFiles, ClusterError, and TaskFailed if the replicas do not get
-        ready in time: they stay.
+        service scales by `qps_metric`, a metric of its pods (default: that of the settings), or by
+        `cpu_target`, in percent of the requested CPUs. With `wait`, it returns when the replicas
+        are ready. Raises NameTaken if the service exists, InvalidFiles, ClusterError, and
+        TaskFailed if the replicas do not get ready in time: they stay.
         """
         flags = Flags(replicas, qps_metric, cpu_target)
         return self._send(action.up, task, flags, wait)

@@ -3,6 +3,8 @@
 docs/from-skypilot.md says what is different. What has no equal raises NotSupportedError.
 """
 
+import logging
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,7 @@ from kubectl_sky.sky.requests import refuse
 from kubectl_sky.sky.states import *  # noqa: F403
 from kubectl_sky.sky.tasks import *  # noqa: F403
 
+sky_logging = SimpleNamespace(init_logger=logging.getLogger, silent=nullcontext)
 backends = SimpleNamespace(CloudVmRayBackend=object)  # of `launch(backend=…)`, which is ignored
 
 

@@ -15,6 +15,7 @@ from kubectl_sky.api.task import Task as File
 from kubectl_sky.sky.exceptions import NotSupportedError
 from kubectl_sky.sky.states import DagExecution, StorageMode
 from kubectl_sky.spec.load import load
+from kubectl_sky.spec.schema import fields as names_of
 
 __all__ = ["Dag", "Resources", "Storage", "Task"]
 
@@ -26,13 +27,15 @@ _FOR_OPTIMIZER = ("inputs", "outputs", "time_estimator")
 class Fields:
     """Fields of a task file, as attributes; None if not set. A submit reports unknown ones."""
 
+    _schema = "task"
+
     def __init__(self, **fields: Any) -> None:
         vars(self).update(fields)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return None
+        if name in names_of(self._schema):
+            return None
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         vars(self)[name] = value  # for type checkers: every field can be set
@@ -49,6 +52,8 @@ class Fields:
 class Resources(Fields):
     """What a node requests."""
 
+    _schema = "resources"
+
     def __init__(self, cloud: Any = None, instance_type: Any = None, **fields: Any) -> None:
         super().__init__(cloud=cloud, instance_type=instance_type, **fields)
 
@@ -58,6 +63,8 @@ class Resources(Fields):
 
 class Storage(Fields):
     """A bucket."""
+
+    _schema = "storage"
 
     def __init__(self, name: str | None = None, source: Any = None, **fields: Any) -> None:
         super().__init__(**{"name": name, "source": source, "mode": StorageMode.MOUNT, **fields})
@@ -94,6 +101,8 @@ class Task(Fields):
         verb, _, field = name.partition("_")
         if verb == "set":
             return partial(self._set, field)
+        if verb == "get":
+            return partial(getattr, self, field)
         return partial(self._update, field) if verb == "update" else super().__getattr__(name)
 
     def set_resources(self, resources: Any) -> Self:
@@ -137,6 +146,8 @@ class Task(Fields):
 class Dag(Fields):
     """A pipeline, or with DagExecution.PARALLEL a group, of the tasks that are made inside it."""
 
+    _schema = "header"
+
     def __init__(self, **fields: Any) -> None:
         super().__init__(execution=DagExecution.SERIAL, **fields)
         self.tasks: list[Task] = []
@@ -173,7 +184,9 @@ class Dag(Fields):
 
         order = self.tasks if is_group else chain
         configs = [task.to_yaml_config() for task in order]
-        others = {name: value for name, value in vars(self).items() if name in _HEADER}
+        others = {
+            name: value for name, value in vars(self).items() if name in names_of(self._schema)
+        }
         header = Fields(**{"name": configs[0].get("name"), **others})
         return [header.to_yaml_config(), *configs] if len(configs) > 1 else configs
 
@@ -188,9 +201,6 @@ def document_of(task: Task | Dag) -> dict[str, Any]:
     if len(documents) > 1:
         raise NotSupportedError("only one task is supported", "use `sky.jobs.launch` for several")
     return documents[0]
-
-
-_HEADER = ("name", "execution", "primary_tasks", "termination_delay")
 
 
 def _plain(value: Any) -> Any:

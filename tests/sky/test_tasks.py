@@ -129,3 +129,10 @@ def test_dag_that_is_no_chain_is_not_supported(edges: tuple[str, ...]) -> None:
         dag.to_yaml_configs()
     with pytest.raises(NotSupportedError, match="inside"):
         tasks["a"] >> tasks["b"]
+
+
+def test_field_not_set_is_none_and_other_names_are_no_attributes() -> None:
+    task = sky.Task(run="x", event_callback="echo")
+    assert (task.service, task.get_event_callback()) == (None, "echo")
+    for item in (task, sky.Resources(), sky.Storage("b"), sky.Dag()):
+        assert not hasattr(item, "colour")
