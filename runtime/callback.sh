@@ -1,10 +1,12 @@
 # Runs event_callback on rank 0, for at most half a minute, and whatever it does changes no result. Part of entry.sh.
+# Its output is no output of the task, whose last lines tell why it has failed.
 
 report() { # STATUS
   [ "$NODE_RANK" -eq 0 ] || return 0
   [ -z "$stopping" ] || set CANCELLED
+  printed=$KUBECTL_SKY_FILES/callback.log
   ( # a process of its own: a signal to the task does not end it
-    JOB_STATUS=$1 $(command -v setsid) "$shell" "$dir/event_callback.sh" &
+    JOB_STATUS=$1 $(command -v setsid) "$shell" "$dir/event_callback.sh" > "$printed" 2>&1 &
     callback=$!
     (sleep 30 && { kill -KILL "-$callback" || kill -KILL "$callback"; }) > /dev/null 2>&1 &
     timer=$!
@@ -14,6 +16,8 @@ report() { # STATUS
     exit "$told"
   )
   told=$?
+  while IFS= read -r line || [ -n "$line" ]; do say "event_callback: $line"; done < "$printed"
+  rm -f "$printed"
   case $told in
     0) ;;
     137) say "event_callback of $1 was killed after 30 seconds" ;;

@@ -126,6 +126,8 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
     def wait_for(target: Target) -> Target:
         if wait.leads:
             start_after(session, target, wait, ui.note)
+        else:
+            check_predecessor(session, target, wait)
 
         if isinstance(target, TaskStatus):
             return wait_for_task(target)
@@ -497,10 +499,26 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
     if state is State.FAILED:
         raise TaskStopped(Notice(f"{target.name} ({target.id}) was cancelled: {name} has failed"))
     if state is not State.COMPLETED:
-        raise TaskStopped(
-            Notice(f"{target.name} ({target.id}) does not start: {name} was deleted"),
-            f"run `kubectl sky stop {target.id}`, and submit it again",
-        )
+        raise _does_not_start(target, f"{name} was deleted")
+
+
+def check_predecessor(session: Session, target: Target, wait: Wait) -> None:
+    """Raise TaskStopped if a target cannot start: what it waits for has failed, or was deleted."""
+    waiting = _list_waiting(target)
+    if not waiting or wait.until is Until.DELETED:
+        return
+    predecessor = find.find_predecessor(session, waiting[0])
+    if predecessor is None:
+        raise _does_not_start(target, f"{waiting[0].predecessor} was deleted")
+    if predecessor.state is State.FAILED:
+        raise _does_not_start(target, f"{waiting[0].predecessor} has failed")
+
+
+def _does_not_start(target: Target, reason: str) -> TaskStopped:
+    return TaskStopped(
+        Notice(f"{target.name} ({target.id}) does not start: {reason}"),
+        f"run `kubectl sky stop {target.id}`, and submit it again",
+    )
 
 
 def resume(session: Session, task: TaskStatus) -> None:

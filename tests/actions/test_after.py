@@ -11,6 +11,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import TaskFailed, UserError
 from kubectl_sky.tasks import doctor, find, pending, pipeline
 from kubectl_sky.tasks.find import Target, get_by_label, tasks_of
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds, names
 from kubectl_sky_server.controllers.loop import Loop
@@ -89,6 +90,23 @@ def test_after_deleted_predecessor_leaves_task_suspended(api: FakeCluster, send:
     api.remove(kinds.JOB, f"train-{TRAIN}")
     with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) was deleted"):
         start_after(api)
+    assert job(api)["spec"]["suspend"] is True
+
+
+def test_wait_ends_when_the_predecessor_cannot_succeed_any_more(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send_both(send)
+
+    def wait_for() -> None:
+        pipeline.wait_for_all(api.session(), [target_of(api)], Wait(timeout=60), UI())
+
+    end(api, 3)
+    with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) has failed"):
+        wait_for()
+    api.remove(kinds.JOB, f"train-{TRAIN}")
+    with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) was deleted"):
+        wait_for()
     assert job(api)["spec"]["suspend"] is True
 
 

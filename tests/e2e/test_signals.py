@@ -1,5 +1,6 @@
 """Ctrl-C in the client, and SIGTERM in the pods."""
 
+import re
 import signal
 
 import pytest
@@ -79,8 +80,8 @@ def test_stop_runs_hooks_before_program_gets_sigterm(sky: Command, kubectl: Comm
 
     lines = [running.stdout.readline() for _ in range(4)]
     assert lines[1:] == [
-        "callback STARTING of hooks001, task 0 train\n",
-        "callback STARTED of hooks001, task 0 train\n",
+        "kubectl-sky: event_callback: callback STARTING of hooks001, task 0 train\n",
+        "kubectl-sky: event_callback: callback STARTED of hooks001, task 0 train\n",
         "ready\n",
     ]
 
@@ -99,7 +100,7 @@ def test_stop_runs_hooks_before_program_gets_sigterm(sky: Command, kubectl: Comm
         "kubectl-sky: hook for down begins",
         "kubectl-sky: hook for down failed with exit code 3",
         "program stops",
-        "callback CANCELLED of hooks001, task 0 train",
+        "kubectl-sky: event_callback: callback CANCELLED of hooks001, task 0 train",
     ]
 
 
@@ -112,7 +113,8 @@ def test_event_callback_of_pipeline_tells_end_of_each_task(
     script = f"name: a\nrun: 'true'\n{callback}---\nname: b\nrun: exit {code}\n{callback}"
     done = sky("submit", "-", "--id", "calls001", stdin=script)
     assert done.returncode == (4 if code else 0)
-    assert [line for line in done.stdout.splitlines()[1:] if "kubectl-sky" not in line] == [
+    printed = re.findall(r"kubectl-sky: event_callback: (.*)", done.stdout)
+    assert printed == [
         *(f"0 calls001 {name}" for name in ("STARTING", "STARTED", "SUCCEEDED")),
         *(f"1 calls001 {name}" for name in ("STARTING", "STARTED", status)),
     ]

@@ -457,7 +457,7 @@ def test_sudo_of_image_is_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("callback", "said"),
     [
-        ("echo told $JOB_STATUS", "told FAILED\n"),
+        ("echo told $JOB_STATUS", "kubectl-sky: event_callback: told FAILED\n"),
         ("exit 4", "kubectl-sky: event_callback of FAILED failed with exit code 4\n"),
         ("sleep 100", "kubectl-sky: event_callback of FAILED was killed after 30 seconds\n"),
     ],
@@ -470,7 +470,8 @@ def test_event_callback_has_a_time_limit_and_changes_no_result(
     (tmp_path / "event_callback.sh").write_text(callback)
     start = 'NODE_RANK=0 stopping= shell=sh; say() { echo "kubectl-sky: $*"; }'
     command = f"{start}; dir={tmp_path}; . $dir/callback.sh; code=7; report FAILED; exit 5"
-    done = run_shell(["sh", "-c", command], {"PATH": os.environ["PATH"]})
+    environ = {"PATH": os.environ["PATH"], "KUBECTL_SKY_FILES": str(tmp_path)}
+    done = run_shell(["sh", "-c", command], environ)
     assert (done.returncode, done.stdout) == (5, said), done.stderr
 
 
