@@ -156,7 +156,7 @@ WRONG = {
     "service: {replica_policy: {min_replicas: 1, max_replicas: 2}}": (
         "task.yaml:2:59: service.replica_policy.max_replicas: differs from min_replicas,"
         " which needs target_qps_per_replica;"
-        " set it and use `serve up` with --qps-metric or --cpu-target, or make both equal"
+        " set it, and --cpu-target to scale by CPU usage instead; or make both equal"
     ),
     "service: {replica_policy: {min_replicas: 2, max_replicas: 1}}": (
         "task.yaml:2:59: service.replica_policy.max_replicas: is less than min_replicas, 2"
