@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe import queues, reasons
 from kubectl_sky.observe.failure import last_error
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import NodeStatus, State, container
 from kubectl_sky.observe.queues import PendingWorkload
 from kubectl_sky.observe.reasons import RETRYING, UNSCHEDULABLE, WAITING_FOR_NODES
 from kubectl_sky.observe.status import TaskStatus
@@ -124,9 +124,15 @@ def _explain_pods(task: TaskStatus, pods: Mapping[ObjectKey, Pod]) -> TaskStatus
         if cause:
             causes[reason] = cause.headline
             notices[reason] = cause.notice
-        elif error := last_error(node.message.splitlines()) if is_logged else "":
+        elif error := _last_error(node, pod) if is_logged else "":
             causes[reason] = error
     return replace(task, causes=causes, notices=notices)
+
+
+def _last_error(node: NodeStatus, pod: Pod) -> str:
+    """Return the last error of a failed node. If `main` has not run, fetch.sh wrote the message."""
+    message = "" if container(pod).state.terminated else node.message
+    return message or last_error(node.message.splitlines())
 
 
 def _explain_queue(task: TaskStatus, queued: Sequence[PendingWorkload]) -> TaskStatus:

@@ -20,6 +20,7 @@ _MAX_CAUSE = 200  # characters
 _PROGRAM_REASONS = ("Error", "OOMKilled")  # the message is the end of the log, or what it wrote
 _CAUSE = re.compile(
     r"^(?:e|err|error|fatal|\w*(?:error|exception))\b|\berror:|\bfatal:|not found|no such file"
+    r"|not written back to |not deleted from "
     r"|cannot |permission denied",
     re.IGNORECASE,
 )

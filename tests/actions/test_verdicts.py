@@ -88,6 +88,20 @@ def fail_to_pull(api: FakeCluster, pod: str) -> None:
     api.change(kinds.POD, pod, status={"phase": "Pending", "containerStatuses": containers})
 
 
+UNWRITTEN = "3 files, 1.2 GB not written back to s3://box (a and 2 more): NoSuchBucket"
+NO_RCLONE = "the image that copies buckets has no rclone: set fetch_image or fetch_program"
+
+
+def fail_to_copy(api: FakeCluster, pod: str) -> None:
+    """Let a pod fail before its program runs."""
+    api.finish(JOB, 78)
+    end = {"exitCode": 78, "reason": "Error", "message": f"{NO_RCLONE}\n"}
+    waiting = {"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}
+    copier = {"name": "bucket-0", "state": {"terminated": end}}
+    statuses = {"containerStatuses": [waiting], "initContainerStatuses": [copier]}
+    api.change(kinds.POD, pod, status={"phase": "Failed"} | statuses)
+
+
 def fail_after(log: str) -> Callable[[FakeCluster, str], None]:
     """Let a pod fail; its termination message is the end of its log."""
     return lambda api, pod: api.finish(JOB, 1, message=log)
@@ -104,6 +118,8 @@ def fail_after(log: str) -> Callable[[FakeCluster, str], None]:
         ),
         (fail_after("ValueError: no rank\nepoch 2\n"), "exit code 1: ValueError: no rank"),
         (fail_after("epoch 1\nepoch 2\n"), "exit code 1"),
+        (fail_after(f"{UNWRITTEN}\n"), f"exit code 1: {UNWRITTEN}"),
+        (fail_to_copy, f"exit code 78: {NO_RCLONE}"),
     ],
 )
 def test_list_pod_with_a_problem_has_its_cause_without_more_requests(
