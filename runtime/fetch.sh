@@ -6,10 +6,19 @@ umask 0 # the task may run as another user
 source=${KUBECTL_SKY_SOURCE%%\?*} # for messages: the query may be a signature
 target=$KUBECTL_SKY_SCRATCH/data
 
-fail() { # MESSAGE: "kubectl sky status" shows it as the reason
+fail() { # MESSAGE [CODE]: "kubectl sky status" shows it as the reason; after 78, no restart follows
   echo "$1" >&2
   echo "$1" > /dev/termination-log 2> /dev/null
-  exit 1
+  exit "${2-1}"
+}
+
+# Fails for good if the store answers that it has no such bucket, or that the key may not.
+fail_copy() { # EXIT_CODE OUTPUT
+  code=1
+  case $2 in
+    *"StatusCode: 40"[0134]* | *"Error 40"[0134]* | *"RESPONSE 40"[0134]* | *"directory not found"*) code=78 ;;
+  esac
+  fail "$source could not be copied: $(cause "$1" "$2")" "$code"
 }
 
 # Prints the last message of a program, without the time, level and request of rclone, or else its exit code.
@@ -23,12 +32,13 @@ copier() { exec "$KUBECTL_SKY_PROGRAM" --config "" --contimeout 15s --timeout 1m
 
 from_bucket() {
   command -v "$KUBECTL_SKY_PROGRAM" > /dev/null ||
-    fail "the image that copies buckets has no $KUBECTL_SKY_PROGRAM: set fetch_image or fetch_program in the settings"
-  [ -z "${KUBECTL_SKY_SYNC-}" ] || before_download
-  output=$(copier copyto ${KUBECTL_SKY_SYNC:+--links} "SRC:$KUBECTL_SKY_LOCATION" "$target" 2>&1) ||
-    fail "$source could not be copied: $(cause $? "$output")"
-  [ -e "$target" ] || [ -z "$KUBECTL_SKY_PREFIX" ] || [ -n "${KUBECTL_SKY_SYNC-}" ] ||
-    fail "$source could not be copied: not found"
+    fail "the image that copies buckets has no $KUBECTL_SKY_PROGRAM: set fetch_image or fetch_program in the settings" 78
+  if [ -n "${KUBECTL_SKY_SYNC-}" ]; then
+    download
+    return
+  fi
+  output=$(copier copyto "SRC:$KUBECTL_SKY_LOCATION" "$target" 2>&1) || fail_copy $? "$output"
+  [ -e "$target" ] || [ -z "$KUBECTL_SKY_PREFIX" ] || fail "$source could not be copied: not found" 78
 }
 
 from_web() {
@@ -59,5 +69,4 @@ case $KUBECTL_SKY_SOURCE in
   *) if [ -n "${KUBECTL_SKY_PROGRAM-}" ]; then from_bucket; else from_web; fi ;;
 esac
 [ -e "$target" ] || mkdir "$target" # an empty bucket
-[ -z "${KUBECTL_SKY_SYNC-}" ] || after_download
 echo "copied $source"

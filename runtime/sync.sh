@@ -1,33 +1,72 @@
 # Keeps the folder of a bucket in sync. Part of fetch.sh, which downloads the folder first; a sidecar then writes new and
-# changed files back: every minute, when the task ends, and on SIGTERM. Needs awk, cut, find, sed and stat.
-# In $KUBECTL_SKY_SCRATCH: the folder data, and sync/known, which lists what the bucket has as "ctime;mtime;size;name".
-# In sync/, which the task sees: its request "ended", the reply "answer", "message", and "alive", which changes during a copy.
+# changed files back: every minute, when the task ends, and on SIGTERM. Needs awk, cut, df, find, sed, sort and stat.
+# In $KUBECTL_SKY_SCRATCH: the folder data, and sync/known, which lists what the node and the bucket have as
+# "ctime;mtime;size;name". The lists of the bucket have ";time of upload;size;name".
+# In sync/, which the task sees: its request "ended", the reply "answer", "message", "summary", and "alive", which changes
+# during a copy.
+# KUBECTL_SKY_SYNC is what to download: all, newest or none; KUBECTL_SKY_INCLUDE has a pattern on each line.
 state=$KUBECTL_SKY_SCRATCH/sync
-limit=10000000000 # bytes
 interval=60 # seconds
 stopping=
 
 nap() { sleep 0.5 2> /dev/null || sleep 1; }
 
-# Creates the bucket if it may, and limits what is downloaded.
-before_download() {
-  output=$(copier size --json "SRC:$KUBECTL_SKY_LOCATION" 2>&1)
+# Downloads what the task needs to go on, and creates the bucket if it may.
+download() {
+  version=$(copier version 2> /dev/null | sed -n '1s/^rclone v1\.\([0-9]*\).*/\1/p')
+  [ "${version:-65}" -ge 65 ] || fail "rclone 1.$version is too old: set a fetch_image with rclone 1.65 or newer in the settings" 78
+  mkdir -p "$state" "$target"
+  printf '%s\n' "${KUBECTL_SKY_INCLUDE-}" > "$state/include"
+  case $(copier lsjson --stat "SRC:$KUBECTL_SKY_LOCATION" 2> /dev/null) in
+    *'"IsDir": false'*) fail "$source is a file, and only folders are synced: use mode: COPY" 78 ;;
+  esac
+  list_bucket > "$state/bucket" 2> "$state/errors"
   code=$?
   if [ "$code" -eq 3 ] && [ -n "${KUBECTL_SKY_CREATE-}" ]; then
     output=$(copier mkdir "SRC:$KUBECTL_SKY_CREATE" 2>&1) || fail "$source could not be created: $(cause $? "$output")"
     echo "created $source"
-    return
+  elif [ "$code" -ne 0 ]; then
+    fail_copy "$code" "$(cat "$state/errors")"
   fi
-  [ "$code" -eq 0 ] || fail "$source could not be copied: $(cause "$code" "$output")"
-  bytes=$(echo "$output" | sed -n 's/.*"bytes":\([0-9]*\).*/\1/p')
-  [ "$KUBECTL_SKY_SYNC" = "any size" ] || [ "${bytes:-0}" -le "$limit" ] ||
-    fail "$source has $(echo ";;$bytes;" | total | sed 's/.*, //'), and all of it would be downloaded: name a subfolder, or use --bucket-mode copy; --bucket-mode sync has no limit of 10 GB"
+  choose
+  [ ! -s "$state/wanted" ] || download_wanted
+  list > "$state/known" || fail "$source could not be copied: its files cannot be listed"
+  : > "$state/gone"
+  [ ! -s "$state/skipped" ] ||
+    put message "$source: $(total < "$state/wanted") downloaded; $(total < "$state/skipped") only in the bucket"
 }
 
-after_download() {
-  [ -d "$target" ] || fail "$source is a file, and only folders are synced: use mode: COPY"
-  mkdir -p "$state" && list > "$state/known" || fail "$source could not be copied: its files cannot be listed"
+# Lists the bucket, newest first, with the names that rclone prints. The times are those of the uploads: for others, rclone
+# sends a request per file to S3.
+list_bucket() { # OPTION...
+  (copier lsf --recursive --files-only --use-server-modtime --format tsp --separator ';' "$@" "SRC:$KUBECTL_SKY_LOCATION") > "$state/lines" ||
+    return
+  LC_ALL=C sort -r "$state/lines" | sed 's/^/;/'
 }
+
+# Writes the lists wanted and skipped.
+choose() {
+  if [ -z "${KUBECTL_SKY_INCLUDE-}" ]; then
+    cp "$state/bucket" "$state/matching"
+  else
+    list_bucket --include-from "$state/include" > "$state/matching" 2> "$state/errors" || fail_copy $? "$(cat "$state/errors")"
+  fi
+  room=$(df -P -k "$KUBECTL_SKY_SCRATCH" | awk -v limit="${KUBECTL_SKY_DISK:-0}" '
+    NR == 2 { room = $4 * 1024; printf("%.0f", limit && limit < room ? limit : room) }')
+  bytes=$(awk -F ';' '{ bytes += $3 } END { printf("%.0f", bytes) }' "$state/matching")
+  [ "$KUBECTL_SKY_SYNC" != all ] || [ "$bytes" -le "$room" ] ||
+    fail "$source has $(size_of "$bytes") to download, and the disk has room for $(size_of "$room"): set download: newest in config.kubectl_sky.sync" 78
+  awk -F ';' -v mode="$KUBECTL_SKY_SYNC" -v room="$room" '
+    { sum += $3; if (mode == "none" || (mode == "newest" && sum > room / 2)) exit; print }' "$state/matching" > "$state/wanted"
+  awk 'FILENAME ~ /wanted$/ { wanted[$0]; next } !($0 in wanted)' "$state/wanted" "$state/bucket" > "$state/skipped"
+}
+
+download_wanted() {
+  cut -d ';' -f 4- "$state/wanted" > "$state/names"
+  output=$(copier copy --links --files-from-raw "$state/names" "SRC:$KUBECTL_SKY_LOCATION" "$target" 2>&1) || fail_copy $? "$output"
+}
+
+size_of() { echo ";;$1;" | total | sed 's/.*, //'; } # BYTES
 
 # Lists the files as the disk has them. Names are written as rclone reads them: control characters as symbols, and links with
 # a suffix.
@@ -71,25 +110,48 @@ settle() {
   : > "$state/known.new"
   awk -F ';' -v at="$listed_at" -v known="$state/known.new" -v left="$state/left.new" '
     FILENAME ~ /copied$/ { copied[$0]; next }
-    FILENAME ~ /known$/ { is_known[$0]; next }
-    { name = $0; sub(/^[^;]*;[^;]*;[^;]*;/, "", name) }
+    { name = $0; sub(/^changes;/, "", name); sub(/^[^;]*;[^;]*;[^;]*;/, "", name) }
+    FILENAME ~ /skipped$/ { skipped[name]; next }
+    FILENAME ~ /known$/ { is_known[$0]; delete skipped[name]; next }
     $0 in is_known { print > known; next }
     name in copied { print ($1 >= at ? "changes;" : "") $0 > known; next }
+    $3 == 0 && name in skipped { next } # the bucket has more than this
     { print > left }
-    ' "$state/copied" "$state/known" "$state/now"
+    ' "$state/copied" "$state/skipped" "$state/known" "$state/now"
   mv "$state/left.new" "$state/left"
   put alive "$(date +%s) $(total < "$state/left")"
 }
 
-# Writes all new and changed files back. Fails if any is left; a file that changes meanwhile is the next call's.
+# Writes all new and changed files back, then deletes what is deleted here. Fails if any is left; a file that changes
+# meanwhile is the next call's.
 write_back() {
   : > "$state/log"
   listed=yes
   listed_at=$(date +%s)
   list > "$state/now" 2> "$state/errors" || { listed='' && problem=$(cause $? "$(cat "$state/errors")"); }
+  [ -z "${KUBECTL_SKY_DELETE-}" ] || [ -z "$listed" ] || find_gone
   settle
   [ ! -s "$state/left" ] || copy_left
-  [ ! -s "$state/left" ] && [ -n "$listed" ]
+  [ ! -s "$state/left" ] && [ -n "$listed" ] || return
+  [ ! -s "$state/gone" ] || delete_gone
+}
+
+# Adds to the list gone which files this node had downloaded or written, and has no more.
+find_gone() {
+  awk '
+    { sub(/^changes;/, ""); name = $0; sub(/^[^;]*;[^;]*;[^;]*;/, "", name) }
+    FILENAME ~ /now$/ { exists[name]; next }
+    !(name in exists) && !is_listed[name]++
+    ' "$state/now" "$state/gone" "$state/known" > "$state/gone.new"
+  mv "$state/gone.new" "$state/gone"
+}
+
+delete_gone() {
+  cut -d ';' -f 4- "$state/gone" > "$state/names"
+  output=$(copier delete --files-from-raw "$state/names" "SRC:$KUBECTL_SKY_LOCATION" 2>&1) || { problem=$(cause $? "$output") && return 1; }
+  : > "$state/gone"
+  settle
+  mv "$state/known.new" "$state/known"
 }
 
 copy_left() {
@@ -127,9 +189,21 @@ unwritten() {
     others=$(($(wc -l < "$state/left") - 1))
     [ "$others" = 0 ] && others='' || others=" and $others more"
     echo "$(total < "$state/left") not written back to $source ($(sed -n '1s/^[^;]*;[^;]*;[^;]*;//p' "$state/left")$others): $problem"
+  elif [ -s "$state/gone" ] && [ -n "$listed" ]; then
+    echo "$(total < "$state/gone") not deleted from $source: $problem"
   else
     echo "the files for $source cannot be listed: $problem"
   fi
+}
+
+# Says how large the bucket is, if that is known in 20 seconds. The sidecar has no time for it once it is told to stop.
+summarize() {
+  copier size --json "SRC:$KUBECTL_SKY_LOCATION" > "$state/size" 2> /dev/null &
+  until=$(($(date +%s) + 20))
+  while [ -z "$stopping" ] && kill -0 "$!" 2> /dev/null && [ "$(date +%s)" -lt "$until" ]; do nap; done
+  kill "$!" 2> /dev/null
+  has=$(sed -n 's/^{"count":\([0-9]*\),"bytes":\([0-9]*\).*/\1 \2/p' "$state/size")
+  [ -z "$has" ] || put summary "$source has ${has% *} files, $(size_of "${has#* }")"
 }
 
 put() { echo "$2" > "$state/$1.new" && mv "$state/$1.new" "$state/$1"; } # NAME TEXT
@@ -145,6 +219,7 @@ finish() {
     sleep 2
   done
   [ -z "$answer" ] || echo "$answer"
+  [ -n "$answer$stopping" ] || summarize
   put answer "$answer"
   rm -f "$state/ended"
 }

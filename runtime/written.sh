@@ -20,12 +20,13 @@ write_back() {
   trap 'stopping=1' TERM INT
   unwritten=
   for folder in "$KUBECTL_SKY_FILES"/sync/*; do
-    rm -f "$folder/answer" "$folder/alive"
+    rm -f "$folder/answer" "$folder/alive" "$folder/summary"
     : > "$folder/ended"
   done
   for folder in "$KUBECTL_SKY_FILES"/sync/*; do
     await_answer "$folder"
     [ -z "$answer" ] || say "$answer"
+    [ ! -s "$folder/summary" ] || say "$(cat "$folder/summary")"
     unwritten=$unwritten${answer:+${unwritten:+; }$answer}
   done
   printf '%s' "$unwritten" > /dev/termination-log 2> /dev/null

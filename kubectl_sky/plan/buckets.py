@@ -15,6 +15,7 @@ from kubectl_sky.plan.environment import SecretEnvVar
 from kubectl_sky.spec import buckets
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.quantity import quantity
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words.expansion import literal
 from kubectl_sky.words.settings import Settings
@@ -33,7 +34,15 @@ _REMOTES: dict[str, Mapping[str, str]] = {
     "coreweave": {**_S3, "ENDPOINT": "https://cwobject.com", "FORCE_PATH_STYLE": "false"},
     "vastdata": _S3,
 }
-_ENDPOINTS = ("r2", "nebius", "vastdata")  # stores with an endpoint per user
+# What a store needs to know, and how settings.yaml says it.
+_ENDPOINT = ("endpoint", 'endpoint: "https://…"')
+_NEEDED = {
+    "azure": ("account", "options: {account: NAME}"),
+    "nebius": ("endpoint", "region: eu-north1"),
+    "r2": _ENDPOINT,
+    "vastdata": _ENDPOINT,
+}
+_NEBIUS = "https://storage.{}.nebius.cloud"
 _IBM = "https://s3.{}.cloud-object-storage.appdomain.cloud"
 _GCSFUSE = (
     '{driver: gcsfuse.csi.storage.gke.io, attributes: {bucketName: "{bucket}"},'
@@ -47,6 +56,9 @@ _HUB_VARIABLES = ("HF_ENDPOINT", *_HUB_TOKENS)
 # The secrets of a task that reach the stores with S3's API, unless the settings have others.
 _S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 SYNC = "sync"  # the mode in the settings, and the class of `refuse`
+NEWEST = "newest"
+_SYNCED = "synced, not mounted: written back every minute; see docs/files.md"
+_NAMED = 2  # paths in its note
 
 
 class Way(StrEnum):
@@ -123,7 +135,9 @@ def bucket_volumes(
             env |= _hub_env(bucket.location, task, store)
             token_names = _HUB_TOKENS
         elif bucket.store != WEB:
-            env |= _program(bucket, way, settings) | _remote(bucket, store)
+            env |= _program(bucket, settings) | _remote(bucket, store)
+            if way is Way.SYNCED:
+                env |= _sync(bucket, task)
             token_names = () if store.get("secret") else _S3_KEYS
             default_image = settings.fetch_image
 
@@ -169,6 +183,9 @@ def find_way(bucket: Bucket, settings: Settings) -> Way:
 
 def _with_store(bucket: Bucket, task: Task, settings: Settings) -> Bucket:
     """Return a bucket given by name with the store that the credentials at hand are for."""
+    if bucket.store == "azure" and not bucket.account:
+        options = (settings.stores.get("azure") or {}).get("options") or {}
+        return replace(bucket, account=str(options.get("account") or ""))
     if bucket.store:
         return bucket
     names = {*task.secrets, *(reference.key for reference in task.existing_secrets)}
@@ -215,28 +232,36 @@ def _env(bucket: Bucket) -> dict[str, str]:
     return {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_SCRATCH": DOWNLOAD_PATH}
 
 
-def _program(bucket: Bucket, way: Way, settings: Settings) -> dict[str, str]:
-    """Return the variables for rclone; a synced bucket that is given by name is created."""
-    variables = {
+def _program(bucket: Bucket, settings: Settings) -> dict[str, str]:
+    """Return the variables for rclone."""
+    return {
         "KUBECTL_SKY_PROGRAM": settings.fetch_program,
         "KUBECTL_SKY_LOCATION": bucket.location,
         "KUBECTL_SKY_PREFIX": bucket.prefix,
     }
-    if way is Way.SYNCED:
-        variables["KUBECTL_SKY_SYNC"] = "any size" if settings.bucket_mode == SYNC else "10 GB"
-        if bucket.by_name:
-            variables["KUBECTL_SKY_CREATE"] = bucket.name
+
+
+def _sync(bucket: Bucket, task: Task) -> dict[str, str]:
+    """Return the variables of sync.sh; a bucket that is given by name is created.
+
+    Buckets share the disk size of the task.
+    """
+    variables = {"KUBECTL_SKY_SYNC": bucket.download}
+    if bucket.by_name:
+        variables["KUBECTL_SKY_CREATE"] = bucket.name
+    if bucket.sync.include:
+        variables["KUBECTL_SKY_INCLUDE"] = literal("\n".join(bucket.sync.include))
+    if bucket.sync.delete:
+        variables["KUBECTL_SKY_DELETE"] = "yes"
+    if bucket.download == NEWEST and task.resources.disk:
+        number = sum(item.download == NEWEST and item.mode != "COPY" for item in task.buckets)
+        variables["KUBECTL_SKY_DISK"] = str(int(quantity(task.resources.disk) / number))
     return variables
 
 
 def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables that configure rclone's remote for a store."""
-    fields = dict(_REMOTES[bucket.store])
-    if bucket.store == "azure":
-        fields["ACCOUNT"] = bucket.account
-    if bucket.store == "ibm":
-        fields["ENDPOINT"] = _IBM.format(bucket.account)
-
+    fields = {**_REMOTES[bucket.store], **_address(bucket, store)}
     if store.get("anonymous"):
         fields |= {"ANONYMOUS": "true"} if bucket.store == "gcs" else _ANONYMOUS
 
@@ -250,13 +275,25 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
         fields["PROVIDER"] = "Other"  # the bucket is in the path: it has no host name of its own
     fields |= options
 
-    if bucket.store in _ENDPOINTS and "ENDPOINT" not in fields:
+    needed, setting = _NEEDED.get(bucket.store, ("type", ""))
+    if needed.upper() not in fields:
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
-            f'the endpoint of store "{bucket.store}" is not set',
-            f'set in settings.yaml: stores: {{{bucket.store}: {{endpoint: "https://…"}}}}',
+            f'the {needed} of store "{bucket.store}" is not set',
+            f"set in settings.yaml: stores: {{{bucket.store}: {{{setting}}}}}",
         )
     return {f"RCLONE_CONFIG_SRC_{key}": value for key, value in fields.items()}
+
+
+def _address(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
+    """Return where a store is, if its URL or region says it."""
+    if bucket.store == "azure" and bucket.account:
+        return {"ACCOUNT": bucket.account}
+    if bucket.store == "ibm":
+        return {"ENDPOINT": _IBM.format(bucket.account)}
+    if bucket.store == "nebius" and store.get("region"):
+        return {"ENDPOINT": _NEBIUS.format(store["region"])}
+    return {}
 
 
 def notes(task: Task, settings: Settings) -> Iterator[str]:
@@ -269,33 +306,24 @@ def notes(task: Task, settings: Settings) -> Iterator[str]:
                 " is used"
             )
 
-    synced = []
     for bucket in buckets:
-        way = find_way(bucket, settings)
-        if way is Way.SYNCED:
-            synced.append(bucket)
-        elif way is Way.COPIED and bucket.mode != "COPY":
+        if find_way(bucket, settings) is Way.COPIED and bucket.mode != "COPY":
             loss = "" if bucket.read_only or bucket.is_hub_repository else _LOST
             yield f"file_mounts.{bucket.path}: {bucket.url} is copied, not mounted{loss}"
 
-    if synced:
-        yield _sync_note(task, synced, settings)
 
-
-def _sync_note(task: Task, synced: Sequence[Bucket], settings: Settings) -> str:
-    paths = ", ".join(bucket.path for bucket in synced)
-    several = task.num_nodes > 1 or task.array or task.service
-    last = "; the last write of a path wins" if several else ""
-    limit = (
-        ""
-        if settings.bucket_mode == SYNC
-        else "; for more than 10 GB, name a subfolder or use --bucket-mode copy"
+def sync_notes(tasks: Sequence[Task], settings: Settings) -> Iterator[str]:
+    """Yield one note for all synced buckets of a file."""
+    paths = dict.fromkeys(
+        bucket.path
+        for task in tasks
+        for bucket in (_with_store(item, task, settings) for item in task.buckets)
+        if find_way(bucket, settings) is Way.SYNCED
     )
-    return (
-        f"file_mounts ({paths}): synced, not mounted: all of the bucket or folder is downloaded"
-        " before setup; new and changed files are written back within a minute and at the end,"
-        f" deletions are not{last}{limit}"
-    )
+    if paths:
+        named = ", ".join(list(paths)[:_NAMED])
+        more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+        yield f"file_mounts ({named}{more}): {_SYNCED}"
 
 
 def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:

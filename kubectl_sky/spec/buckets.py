@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
@@ -76,6 +76,53 @@ STORES = {
     "http": WEB,
 }
 _ONE_URL = "write a mount for each bucket"
+_SYNC: Path = ("config", "kubectl_sky", "sync")
+
+# Which names the stores allow, and how to say it. Those of S3 before 2018 may have more.
+_NAMES_OF_S3 = (
+    re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"),
+    "3 to 63 lower-case letters, digits, dots and hyphens; the first and last no dot or hyphen",
+)
+_NAMES_OF_GCS = (
+    re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]"),
+    "3 or more lower-case letters, digits, dots, hyphens and underscores; the first and last a"
+    " letter or digit",
+)
+_NAMES_OF_AZURE = (
+    re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]"),
+    "3 to 63 lower-case letters, digits and single hyphens; the first and last no hyphen",
+)
+_NAMES_OF_R2 = (
+    re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]"),
+    "3 to 63 lower-case letters, digits and hyphens; the first and last no hyphen",
+)
+_NAMES_OF_OCI = (
+    re.compile(r"[A-Za-z0-9._-]{1,256}"),
+    "1 to 256 letters, digits, dots, hyphens and underscores",
+)
+_NAMES = {
+    "s3": _NAMES_OF_S3,
+    "gcs": _NAMES_OF_GCS,
+    "azure": _NAMES_OF_AZURE,
+    "r2": _NAMES_OF_R2,
+    "ibm": _NAMES_OF_S3,
+    "oci": _NAMES_OF_OCI,
+    "nebius": _NAMES_OF_S3,
+    "coreweave": _NAMES_OF_S3,
+    "vastdata": _NAMES_OF_S3,
+    "": _NAMES_OF_GCS,  # the settings choose the store
+}
+
+
+class Sync(Struct, frozen=True):
+    """What a synced bucket downloads: all, newest or none; empty for its default.
+
+    `include` limits it to rclone's patterns. With `delete`, deletions reach the bucket.
+    """
+
+    download: str = ""
+    include: tuple[str, ...] = ()
+    delete: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +144,7 @@ class Bucket:
     account: str = ""
     by_name: bool = False  # by a name instead of a URL: SkyPilot creates it
     key: str = field(default="", compare=False)  # in file_mounts, as the user wrote it
+    sync: Sync = field(default_factory=Sync)
 
     @property
     def name(self) -> str:
@@ -106,6 +154,15 @@ class Bucket:
     def prefix(self) -> str:
         """Return the prefix in the bucket; empty for the whole bucket."""
         return self._hub.path if self._hub else self.location.partition("/")[2].strip("/")
+
+    @property
+    def download(self) -> str:
+        """What is downloaded if it is synced.
+
+        A bucket that is named or cached is for what the task writes, and may outgrow the disk.
+        """
+        is_output = self.by_name or self.mode == "MOUNT_CACHED"
+        return self.sync.download or ("newest" if is_output else "all")
 
     @property
     def is_hub_repository(self) -> bool:
@@ -128,11 +185,19 @@ class Bucket:
 
 
 def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
+    own_fields = (data.get("config") or {}).get("kubectl_sky") or {}
+    syncs = {target_path(path): _sync(fields) for path, fields in entries(own_fields.get("sync"))}
     return tuple(
-        replace(_bucket(target_path(path), source), key=path)
+        replace(
+            _bucket(target_path(path), source), key=path, sync=syncs.get(target_path(path), Sync())
+        )
         for path, source in entries(data.get("file_mounts"))
         if (isinstance(source, dict) and not list_copied(source)) or is_url(source)
     )
+
+
+def _sync(fields: Data) -> Sync:
+    return convert(fields, Sync) if isinstance(fields, dict) else Sync()
 
 
 def _bucket(path: str, source: Data) -> Bucket:
@@ -195,15 +260,19 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
     elif is_url(url):
         yield from _unread((*where, "source"), str(url))
     elif not str(name or "").split("/")[0]:
-        yield where, "the bucket has no name", "such as name: my-bucket"
+        field_path = (*where, "source") if url == "" else where
+        yield field_path, "the bucket has no name", "such as name: my-bucket"
     elif str(source.get("store")).lower() == HUB:
         yield from _unread((*where, "name"), f"hf://{HUB_BUCKETS}/{name}")
+    else:
+        yield from _misnamed((*where, "name"), str(source.get("store") or "").lower(), str(name))
 
 
 def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
     scheme, _, location = url.partition("://")
     store = STORES.get(scheme.lower())
-    bucket_name = location.strip("/") and _locate("", url).name.strip("/")
+    located = _locate("", url)
+    bucket_name = location.strip("/") and located.name.strip("/")
     if store is None:
         yield where, f"no store is known by {printable(scheme)}://", f"such as {', '.join(STORES)}"
     elif store == HUB:
@@ -213,6 +282,17 @@ def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
         yield where, "the URL names no bucket", "such as s3://my-bucket/data"
     elif "$" in bucket_name and store != WEB:
         yield where, "the bucket's name has a variable that is not set", "set it in envs"
+    elif located.store != WEB:
+        yield from _misnamed(where, located.store, located.name)
+
+
+def _misnamed(where: Path, store: str, name: str) -> Iterator[tuple[Path, str, str]]:
+    bucket_name = name.split("/")[0]
+    pattern, form = _NAMES.get(store, _NAMES[""])
+    if not pattern.fullmatch(bucket_name):
+        of_store = f" of store {store}" if store else ""
+        message = f'"{printable(bucket_name)}" is not a valid bucket name{of_store}'
+        yield where, message, f"use {form}"
 
 
 def _paths(document: Document) -> Iterator[Problem]:
@@ -238,4 +318,19 @@ def _modes(document: Document) -> Iterator[Problem]:
                 yield document.problem(path, message, f"such as mode: {required_mode}", key=True)
 
 
+def _syncs(document: Document) -> Iterator[Problem]:
+    """Check that the settings of synced buckets are about buckets that may be synced."""
+    mounts = {
+        target_path(path): source
+        for path, source in entries(document.get("file_mounts"))
+        if isinstance(source, dict) and not list_copied(source)
+    }
+    for path, _ in entries(document.get(*_SYNC)):
+        mode = str((mounts.get(target_path(path)) or {}).get("mode") or _DEFAULT).upper()
+        if target_path(path) not in mounts or mode == "COPY":
+            message = "no bucket is mounted at this path"
+            yield document.problem((*_SYNC, path), message, "write a path of file_mounts", key=True)
+
+
 RULES = (_paths, _modes)
+CONFIG_RULES = (_syncs,)

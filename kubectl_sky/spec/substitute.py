@@ -99,6 +99,10 @@ class Filled:
         self._check_set(value, path)
 
         filled = _REFERENCE.sub(lambda match: self._values.get(match[1], match[0]), value)
+        if not filled and path[0] == "file_mounts":
+            name = references(value)[0]
+            hint = f"set it in envs, or with --env {name}=VALUE"
+            self.unset.append(self.written.problem(path, f"the variable {name} is empty", hint))
         leaks = not self._secrets.isdisjoint(references(filled))
         leaks = leaks and not (path == _URL and files.login(filled))
         if leaks:

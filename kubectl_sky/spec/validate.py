@@ -356,6 +356,7 @@ _RULES: Table = (
             *volumes.LOG_RULES,
             *lifecycle.CONFIG_RULES,
             *pipeline.ARRAY_RULES,
+            *buckets.CONFIG_RULES,
         ),
     ),
 )

@@ -126,6 +126,8 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     if source.services and not overrides.as_task and documents[0].get("service") is not None:
         serve = service.Flags()
     settings = _settings(overrides, environ)
+    if source.local_files:
+        settings = skypilot_settings.add_nebius(settings, documents, environ)
     strict = source.strict
     scripts = source.local_files
     problems += check.problems(

@@ -97,13 +97,16 @@ def check(
 
     `as_task` treats services and pools as tasks.
     """
-    settings = preferences(environ)
+    preferred = preferences(environ)
     reads_files = local_files == "read"
     unread = skypilot_settings.read(environ) if reads_files else {}
     reports = []
 
     for path in paths:
+        settings = preferred
         problems, documents = _read(path, stdin, settings, as_task, scripts=local_files != "refuse")
+        if reads_files:
+            settings = skypilot_settings.add_nebius(settings, documents, environ)
         parts = find_valid_parts(documents, as_task) if _has_error(problems) else documents
 
         refused = _list_refused(parts, settings, as_task)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
-from kubectl_sky.plan import environment, queueing
+from kubectl_sky.plan import buckets, environment, queueing
 from kubectl_sky.plan.pipeline import (
     PARALLEL,
     PipelineMember,
@@ -154,10 +154,11 @@ def decide(entries: Sequence[TaskEntry], facts: Facts, settings: Settings) -> De
 
     plans = tuple(plan for plan, _, _ in tasks)
     task_notes = (note for _, _, notes in tasks for note in notes)
+    sync_notes = buckets.sync_notes([entry.task for entry in entries], settings)
     return Decision(
         plans,
         placements=tuple(placement for _, placement, _ in tasks),
-        notes=tuple(dict.fromkeys(task_notes)),
+        notes=tuple(dict.fromkeys((*task_notes, *sync_notes))),
     )
 
 

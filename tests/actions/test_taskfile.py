@@ -97,6 +97,20 @@ def test_prepare_settings_of_skypilot_that_task_lacks_are_named(
     ]
 
 
+def test_prepare_nebius_bucket_uses_profile_of_aws_as_skypilot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.yaml").write_text("run: x\nfile_mounts: {/a: nebius://box}\n")
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "config").write_text("[profile nebius]\nregion = eu-north1\n")
+    environ = {"HOME": str(tmp_path)}
+    task_file = prepare(Source("t.yaml", Overrides(), environ, io.BytesIO()), UI())
+    assert task_file.settings.stores == {"nebius": {"region": "eu-north1"}}
+    (report,) = check(["t.yaml"], io.BytesIO(), environ)
+    assert not report.problems
+
+
 def test_load_flags_apply_to_every_task(tmp_path: Path) -> None:
     pipe = tmp_path / "variables"
     pipe.write_text("A=1\nS=file\n")
@@ -180,7 +194,7 @@ def test_load_max_files_setting_limits_workdir(tmp_path: Path) -> None:
 
 NO_ENDPOINT = (
     'the endpoint of store "nebius" is not set;'
-    ' set in settings.yaml: stores: {nebius: {endpoint: "https://…"}}'
+    " set in settings.yaml: stores: {nebius: {region: eu-north1}}"
 )
 UNPLANNABLE = {
     "run: x\nresources:\n  accelerators: tpu-v2-8\n": (
@@ -189,7 +203,7 @@ UNPLANNABLE = {
     "run: x\nresources:\n  any_of:\n    - {gpus: 7GB}\n": (
         '4:14: resources.any_of[0].gpus: "7GB": no known GPU has this memory'
     ),
-    "run: x\nfile_mounts:\n  /a: nebius://b\n": f"3:7: file_mounts./a: {NO_ENDPOINT}",
+    "run: x\nfile_mounts:\n  /a: nebius://box\n": f"3:7: file_mounts./a: {NO_ENDPOINT}",
     f"run: x\nsetup: '{'x' * 900_000}'\n": "2:8: setup: the scripts have ",
     f"run: x\nenvs:\n  A: {'x' * 131_072}\n": "3:6: envs.A: the variable has 131,074 bytes",
     "run: x\nsecrets:\n" + "".join(f"  A{n}: {'x' * 100_000}\n" for n in range(10)): (

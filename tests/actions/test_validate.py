@@ -26,7 +26,8 @@ from tests.fake_cluster import FakeCluster
 MOUNT = "  /a: {source: hf://buckets/me/b, mode: MOUNT}\n"
 WRONG = (
     "resources: {accelerators: tpu-v2-8}\n"
-    f"file_mounts:\n{MOUNT}  /b: {{name: b, store: nebius}}\n  /c: {{source: r2://c, mode: COPY}}\n"
+    f"file_mounts:\n{MOUNT}"
+    "  /b: {name: box, store: nebius}\n  /c: {source: r2://box, mode: COPY}\n"
     "run: echo\n"
 )
 
@@ -76,7 +77,7 @@ def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
 
 MISSING = (
     "workdir: nosuch\nsecrets: {KEY: null}\nenvs: {SIZE: null}\n"
-    "file_mounts:\n  /a: ./missing\n  /b: {name: b, store: r2}\n  /c/$SIZE: ./$SIZE\n"
+    "file_mounts:\n  /a: ./missing\n  /b: {name: box, store: r2}\n  /c/$SIZE: ./$SIZE\n"
     "  /d: {source: ./folder}\nrun: x\n"
 )
 

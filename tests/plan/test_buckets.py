@@ -11,8 +11,9 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan import buckets, resolve
 from kubectl_sky.plan.buckets import Way
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.spec.buckets import Bucket
+from kubectl_sky.spec.buckets import Bucket, Sync
 from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.spec.task import Resources
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings
@@ -111,6 +112,16 @@ def test_bucket_hugging_face_settings_choose_image_and_token() -> None:
         (Bucket("/a", "gcs", "b"), {"anonymous": True}, {"ANONYMOUS": "true"}),
         (Bucket("/a", "s3", "b"), {"anonymous": True}, {"ENV_AUTH": "false"}),
         (Bucket("/a", "r2", "b"), {"endpoint": "https://x"}, {"ENDPOINT": "https://x"}),
+        (
+            Bucket("/a", "nebius", "b"),
+            {"region": "eu-1"},
+            {"ENDPOINT": "https://storage.eu-1.nebius.cloud", "REGION": "eu-1"},
+        ),
+        (
+            Bucket("/a", "azure", "b"),
+            {"options": {"account": "me"}},
+            {"ACCOUNT": "me"},
+        ),
     ],
 )
 def test_bucket_store_settings_become_rclone_variables(
@@ -140,6 +151,7 @@ def test_bucket_s3_with_endpoint_of_another_server_is_addressed_by_path(
     assert download.env["RCLONE_CONFIG_SRC_PROVIDER"] == provider
 
 
+SYNC_VARIABLES = tuple(f"KUBECTL_SKY_{name}" for name in ("SYNC", "INCLUDE", "DELETE", "DISK"))
 CSI = {"driver": "d", "attributes": {"b": "{bucket}", "o": "{prefix}/{account}"}, "secret": "s"}
 MOUNT = Bucket("/a", "s3", "b/p", "MOUNT", read_only=True)
 BOX = {"store": "s3", "location": "b", "mode": "MOUNT"}
@@ -166,6 +178,7 @@ def test_bucket_mount_uses_pvc() -> None:
     [
         (Bucket("/a", "hf", "buckets/me/b", "MOUNT"), r"no CSI driver or PVC is configured"),
         (Bucket("/a", "nebius", "b"), 'the endpoint of store "nebius" is not set'),
+        (Bucket("/a", "azure", "b"), 'the account of store "azure" is not set'),
     ],
 )
 def test_bucket_missing_setting_is_user_error(bucket: Bucket, message: str) -> None:
@@ -179,8 +192,8 @@ def test_bucket_mount_without_driver_is_synced_by_sidecar() -> None:
     made = plan(bucket, named, settings=Settings(stores={"s3": KEYS}))
     first, second = made.storage.downloads
     assert first.writes_back and second.writes_back
-    assert first.env["KUBECTL_SKY_SYNC"] == "10 GB" and "KUBECTL_SKY_CREATE" not in first.env
-    assert second.env["KUBECTL_SKY_CREATE"] == "out"
+    assert first.env["KUBECTL_SKY_SYNC"] == "all" and "KUBECTL_SKY_CREATE" not in first.env
+    assert (second.env["KUBECTL_SKY_SYNC"], second.env["KUBECTL_SKY_CREATE"]) == ("newest", "out")
     assert [(mount.path, mount.sub_path) for mount in made.storage.mounts] == [
         ("/a", "data"),
         ("/kubectl-sky/sync/bucket-0", "sync"),
@@ -242,14 +255,30 @@ def test_bucket_filled_from_file_is_user_error() -> None:
         make_plan(task, facts)
 
 
-def test_bucket_sync_note_says_what_differs_from_mount() -> None:
-    task = replace(make_task(nodes=2), buckets=(replace_bucket(MOUNT, read_only=False),))
-    (note,) = buckets.notes(task, Settings())
-    for text in ("all of the bucket or folder is downloaded", "deletions are not", "10 GB"):
-        assert text in note
-    assert "the last write of a path wins" in note
-    (unlimited,) = buckets.notes(replace(task, num_nodes=1), Settings(bucket_mode="sync"))
-    assert "10 GB" not in unlimited and "last write" not in unlimited
+def test_bucket_sync_settings_become_variables() -> None:
+    sync = Sync("newest", ("step-9*/**", "$(X)"), delete=True)
+    bucket = Bucket("/a", "s3", "box", "MOUNT", sync=sync)
+    other = Bucket("/b", "s3", "box", "MOUNT_CACHED")
+    task = replace(make_task(), buckets=(bucket, other), resources=Resources(disk="2k"))
+    first, second = make_plan(task, FACTS).storage.downloads
+    assert {name: value for name, value in first.env.items() if name in SYNC_VARIABLES} == {
+        "KUBECTL_SKY_SYNC": "newest",
+        "KUBECTL_SKY_INCLUDE": "step-9*/**\n$$(X)",
+        "KUBECTL_SKY_DELETE": "yes",
+        "KUBECTL_SKY_DISK": "1000",
+    }
+    assert second.env["KUBECTL_SKY_DISK"] == "1000" and "KUBECTL_SKY_DELETE" not in second.env
+
+
+def test_bucket_sync_note_is_one_line_for_all_tasks() -> None:
+    paths = ["/data", "~/out", "/data", "/x"]
+    tasks = [replace(make_task(), buckets=(Bucket(path, "s3", "b", "MOUNT"),)) for path in paths]
+    (note,) = buckets.sync_notes([*tasks, make_task()], Settings())
+    assert note == (
+        "file_mounts (/data, ~/out and 1 more): synced, not mounted: written back every minute;"
+        " see docs/files.md"
+    )
+    assert list(buckets.sync_notes(tasks, Settings(bucket_mode="copy"))) == []
 
 
 @pytest.mark.parametrize(

@@ -7,29 +7,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.spec import buckets
-from kubectl_sky.spec.buckets import STORES, Bucket
+from kubectl_sky.spec.buckets import STORES, Bucket, Sync
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import make_document, problems, read
 
 BUCKETS: list[tuple[Any, Bucket]] = [
-    ("s3://b/p/q", Bucket("/a", "s3", "b/p/q")),
-    ("GS://b", Bucket("/a", "gcs", "b")),
-    ("nebius://b", Bucket("/a", "nebius", "b")),
-    ("cos://us-east/b/p", Bucket("/a", "ibm", "b/p", account="us-east")),
+    ("s3://box/p/q", Bucket("/a", "s3", "box/p/q")),
+    ("GS://box", Bucket("/a", "gcs", "box")),
+    ("nebius://box", Bucket("/a", "nebius", "box")),
+    ("cos://us-east/box/p", Bucket("/a", "ibm", "box/p", account="us-east")),
     (
         "https://acct.blob.core.windows.net/box/p",
         Bucket("/a", "azure", "box/p", account="acct"),
     ),
     ("https://x.org/a.txt?k=v", Bucket("/a", "https", "https://x.org/a.txt?k=v")),
-    ({"source": "r2://b"}, Bucket("/a", "r2", "b", "MOUNT")),
-    ({"source": "s3://b", "mode": "copy"}, Bucket("/a", "s3", "b", "COPY")),
-    ({"name": "b", "store": "GCS"}, Bucket("/a", "gcs", "b", "MOUNT", by_name=True)),
-    ({"name": "b", "mode": "MOUNT"}, Bucket("/a", "", "b", "MOUNT", by_name=True)),
+    ({"source": "r2://box"}, Bucket("/a", "r2", "box", "MOUNT")),
+    ({"source": "s3://box", "mode": "copy"}, Bucket("/a", "s3", "box", "COPY")),
+    ({"name": "box", "store": "GCS"}, Bucket("/a", "gcs", "box", "MOUNT", by_name=True)),
+    ({"name": "box", "mode": "MOUNT"}, Bucket("/a", "", "box", "MOUNT", by_name=True)),
     (
-        {"source": "s3://b", "config": {"mount": {"read_only": True}}},
-        Bucket("/a", "s3", "b", "MOUNT", read_only=True),
+        {"source": "s3://box", "config": {"mount": {"read_only": True}}},
+        Bucket("/a", "s3", "box", "MOUNT", read_only=True),
     ),
 ]
 
@@ -45,14 +45,14 @@ def test_bucket_source_is_parsed(source: Any, expected: Bucket) -> None:
 
 def test_bucket_url_is_as_written() -> None:
     azure = "https://acct.blob.core.windows.net/box/p"
-    for url in ("s3://b/p", "cos://us-east/b/p", azure, "https://x.org/a.txt"):
+    for url in ("s3://box/p", "cos://us-east/box/p", azure, "https://x.org/a.txt"):
         (bucket,) = task_of(make_document(file_mounts={"x": url})).buckets
         assert (bucket.url, bucket.path) == (url, "~/sky_workdir/x")
-    assert Bucket("/a", "", "b").url == "…://b"
+    assert Bucket("/a", "", "box").url == "…://box"
 
 
 REFUSED = {
-    "file_mounts: {/a: 's4://b'}": (
+    "file_mounts: {/a: 's4://box'}": (
         "task.yaml:2:15: file_mounts./a: not supported: no store is known by s4://;"
         f" such as {', '.join(STORES)}"
     ),
@@ -76,6 +76,11 @@ REFUSED = {
         "task.yaml:2:15: file_mounts./a: not supported: the bucket has no name; such as"
         " name: my-bucket"
     ),
+    "file_mounts: {/a: {name: Bad_Name, store: s3}}": (
+        'task.yaml:2:20: file_mounts./a.name: not supported: "Bad_Name" is not a valid bucket name'
+        " of store s3; use 3 to 63 lower-case letters, digits, dots and hyphens; the first and"
+        " last no dot or hyphen"
+    ),
     "file_mounts: {/a: {name: b, store: volume}}": (
         "task.yaml:2:29: file_mounts./a.store: not supported: it applies to disks of GCP;"
         " write volumes"
@@ -97,11 +102,73 @@ def test_bucket_unsupported_source_is_refused(field: str) -> None:
     assert [str(one) for one in refusals(document)] == [REFUSED[field]]
 
 
+@pytest.mark.parametrize(
+    ("url", "is_valid"),
+    [
+        ("s3://my.bucket-1", True),
+        ("s3://ev", False),
+        ("s3://Bad_Name", False),
+        ("s3://-xx", False),
+        ("r2://xx-", False),
+        ("s3://a..b", False),
+        ("r2://a.b", False),
+        ("gs://my_bucket", True),
+        ("oci://My_Bucket", True),
+        ("https://acct.blob.core.windows.net/a-b/c_d", True),
+        ("https://acct.blob.core.windows.net/a--b", False),
+        ("hf://buckets/Me/b_x", True),
+    ],
+)
+def test_bucket_name_follows_the_rules_of_its_store(url: str, is_valid: bool) -> None:
+    found = refusals(make_document(file_mounts={"/a": url}))
+    assert ["is not a valid bucket name" in one.message for one in found] == [True] * (not is_valid)
+
+
+def test_bucket_source_that_is_empty_names_the_variable() -> None:
+    text = "run: x\nenvs: {BOX: ''}\nfile_mounts: {/a: {source: '${BOX}'}}\n"
+    assert problems(text) == [
+        "task.yaml:3:28: file_mounts./a.source: the variable BOX is empty; set it in envs, or with"
+        " --env BOX=VALUE"
+    ]
+
+
+SYNCED = "run: x\nfile_mounts:\n  /a: {name: box, mode: MOUNT}\n  /b: {name: box, mode: COPY}\n"
+
+
+def test_bucket_sync_is_read() -> None:
+    (document,) = read(f"{SYNCED}config: {{kubectl_sky: {{sync: {{/a: {{delete: true}}}}}}}}\n")
+    assert validate(document) == []
+    first, second = task_of(document).buckets
+    assert (first.sync, first.download, second.sync) == (Sync(delete=True), "newest", Sync())
+
+
+@pytest.mark.parametrize("path", ["/b", "/c"])
+def test_bucket_sync_of_a_path_without_mounted_bucket_is_error(path: str) -> None:
+    text = f"{SYNCED}config: {{kubectl_sky: {{sync: {{{path}: {{download: none}}}}}}}}\n"
+    assert problems(text) == [
+        f"task.yaml:5:31: config.kubectl_sky.sync.{path}: no bucket is mounted at this path;"
+        " write a path of file_mounts"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bucket", "download"),
+    [
+        (Bucket("/a", "s3", "box", "MOUNT"), "all"),
+        (Bucket("/a", "s3", "box", "MOUNT_CACHED"), "newest"),
+        (Bucket("/a", "s3", "box", "MOUNT", by_name=True), "newest"),
+        (Bucket("/a", "s3", "box", "MOUNT_CACHED", sync=Sync("none")), "none"),
+    ],
+)
+def test_bucket_download_follows_what_it_is_for(bucket: Bucket, download: str) -> None:
+    assert bucket.download == download
+
+
 LOCAL: list[tuple[Any, list[tuple[str, str]]]] = [
-    ({"name": "b", "source": "./dir", "mode": "COPY"}, [("/a", "./dir")]),
+    ({"name": "box", "source": "./dir", "mode": "COPY"}, [("/a", "./dir")]),
     ({"source": "~/dir", "store": "s3", "mode": "copy"}, [("/a", "~/dir")]),
     (
-        {"name": "b", "source": ["./x.txt", "y/z"], "mode": "COPY"},
+        {"name": "box", "source": ["./x.txt", "y/z"], "mode": "COPY"},
         [("/a/x.txt", "./x.txt"), ("/a/z", "y/z")],
     ),
 ]
@@ -125,14 +192,14 @@ def test_bucket_copy_of_local_files_is_uploaded(
 )
 @pytest.mark.parametrize("mode", ["COPY", "MOUNT"])
 def test_bucket_of_list_without_names_is_refused(source: list[str], mode: str) -> None:
-    mount = {"name": "b", "source": source, "mode": mode}
+    mount = {"name": "box", "source": source, "mode": mode}
     (problem,) = refusals(make_document(file_mounts={"/a": mount}))
     assert "a list has files and folders with a name only" in problem.message
 
 
 @pytest.mark.parametrize("mode", ["MOUNT", "MOUNT_CACHED", None])
 def test_bucket_to_mount_is_filled_from_local_files(mode: str | None) -> None:
-    mount = {"name": "b", "source": ["./x.txt", "y/z"], "mode": mode}
+    mount = {"name": "box", "source": ["./x.txt", "y/z"], "mode": mode}
     document = make_document(file_mounts={"/a": mount})
     assert (refusals(document), list(validate(document))) == ([], [])
     task = task_of(document)
@@ -140,7 +207,7 @@ def test_bucket_to_mount_is_filled_from_local_files(mode: str | None) -> None:
         ("/a/x.txt", "./x.txt"),
         ("/a/z", "y/z"),
     ]
-    assert task.buckets == (Bucket("/a", "", "b", mode or "MOUNT", by_name=True),)
+    assert task.buckets == (Bucket("/a", "", "box", mode or "MOUNT", by_name=True),)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +223,12 @@ def test_file_mounts_with_same_destination_are_refused(mounts: str) -> None:
 
 
 def test_bucket_with_relative_path_keeps_key() -> None:
-    (bucket,) = task_of(make_document(file_mounts={"data": "s3://b"})).buckets
+    (bucket,) = task_of(make_document(file_mounts={"data": "s3://box"})).buckets
     assert (bucket.path, bucket.key) == ("~/sky_workdir/data", "data")
 
 
 def test_bucket_mount_path_with_colon_is_error() -> None:
-    assert problems("run: x\nfile_mounts: {'/a:b': 's3://b'}") == [
+    assert problems("run: x\nfile_mounts: {'/a:b': 's3://box'}") == [
         'task.yaml:2:15: file_mounts."/a:b": a mount path cannot hold a colon'
     ]
 

@@ -40,8 +40,8 @@ WARNED = {
         "task.yaml:2:23: config.kubernetes.kuee: warning: unknown field, ignored; did"
         ' you mean "kueue"?'
     ),
-    "file_mounts: {/v: {source: s3://a/b, config: {mounts: {read_only: true}}}}": (
-        "task.yaml:2:47: file_mounts./v.config.mounts: warning: unknown field, ignored;"
+    "file_mounts: {/v: {source: s3://box/b, config: {mounts: {read_only: true}}}}": (
+        "task.yaml:2:49: file_mounts./v.config.mounts: warning: unknown field, ignored;"
         ' did you mean "mount"?'
     ),
     "resources: {instance_type: p4d.24xlarge}": (

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,29 @@ class Bucket:
         path = self.folder / "store" / "box" / "p" / name
         return path.read_text() if path.exists() else None
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the files on the node."""
+        return sorted(path.name for path in self.data.iterdir())
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the stored files."""
+        folder = self.folder / "store" / "box" / "p"
+        return {path.name: path.stat().st_size for path in folder.iterdir()}
+
+    def store(self, name: str, size: int, day: int = 1) -> None:
+        """Store a sparse file, written on a day of last year."""
+        path = self.folder / "store" / "box" / "p" / name
+        with path.open("wb") as file:
+            file.truncate(size)
+        time = datetime(2025, 1, day, tzinfo=UTC).timestamp()
+        os.utime(path, (time, time))
+
+    def replace_node(self) -> None:
+        shutil.rmtree(self.folder / "node")
+        (self.folder / "node").mkdir()
+
     def run(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """Start fetch.sh as its container does."""
         remote = {
@@ -60,7 +84,7 @@ class Bucket:
             "KUBECTL_SKY_PROGRAM": str(self.program),
             "KUBECTL_SKY_LOCATION": "box/p",
             "KUBECTL_SKY_PREFIX": "p",
-            "KUBECTL_SKY_SYNC": "10 GB",
+            "KUBECTL_SKY_SYNC": "all",
             **{f"RCLONE_CONFIG_SRC_{name}": value for name, value in remote.items()},
             **KEYS,
             **self.variables,
@@ -104,9 +128,8 @@ class Bucket:
 def replace_interval(folder: Path) -> None:
     script = folder / "sync.sh"
     text = script.read_text()
-    assert "\ninterval=60 " in text and "\nlimit=10000000000 " in text
-    text = text.replace("\ninterval=60 ", "\ninterval=1 ")
-    script.write_text(text.replace("\nlimit=10000000000 ", "\nlimit=10000000 "))
+    assert "\ninterval=60 " in text
+    script.write_text(text.replace("\ninterval=60 ", "\ninterval=1 "))
 
 
 @pytest.fixture
@@ -132,7 +155,8 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
     address = f"127.0.0.1:{port}"
     key = "AKID,s3cr3tk3y"
     serve = [str(program), "--config", "", "serve", "s3", "--addr", address, "--auth-key", key]
-    server = subprocess.Popen([*serve, str(tmp_path / "store")], stderr=subprocess.DEVNULL)
+    serve += ["--etag-hash", "none", str(tmp_path / "store")]  # the sparse files are large
+    server = subprocess.Popen(serve, stderr=subprocess.DEVNULL)
     eventually(lambda: _listens(port))
     yield Bucket(tmp_path, program, port, server)
     server.kill()
@@ -193,17 +217,21 @@ def test_sync_killed_in_upload_keeps_old_file_and_writes_new_one_after_restart(
 
 
 @pytest.mark.parametrize(
-    ("variables", "cause"),
+    ("variables", "expected_code", "cause"),
     [
-        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "SignatureDoesNotMatch"),
-        ({"RCLONE_CONFIG_SRC_ENDPOINT": "http://127.0.0.1:9"}, "connection refused"),
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, 78, "SignatureDoesNotMatch"),
+        ({"RCLONE_CONFIG_SRC_ENDPOINT": "http://127.0.0.1:9"}, 1, "connection refused"),
     ],
 )
 def test_sync_store_that_refuses_is_told_with_cause(
-    bucket: Bucket, variables: Mapping[str, str], cause: str
+    bucket: Bucket, variables: Mapping[str, str], expected_code: int, cause: str
 ) -> None:
     code, output = bucket.download(**variables)
-    assert code == 1 and output.startswith("s3://box/p could not be copied: ") and cause in output
+    assert (
+        code == expected_code
+        and output.startswith("s3://box/p could not be copied: ")
+        and cause in output
+    )
     assert "RequestID" not in output
     assert bucket.download()[0] == 0
 
@@ -221,12 +249,152 @@ def test_sync_store_that_refuses_is_told_with_cause(
     assert cause in answer and cause in message
 
 
-def test_sync_more_than_limit_is_refused_unless_any_size(bucket: Bucket) -> None:
-    (bucket.folder / "store" / "box" / "p" / "large").write_bytes(b"x" * 34_000_000)
-    code, output = bucket.download()
-    assert code == 1 and not bucket.data.exists()
-    assert output.startswith("s3://box/p has 34.0 MB, and all of it would be downloaded: name a")
-    assert bucket.download(KUBECTL_SKY_SYNC="any size")[0] == 0
+def test_sync_more_than_the_disk_is_refused_for_good(bucket: Bucket) -> None:
+    bucket.store("large", size=2000)
+    code, output = bucket.download(KUBECTL_SKY_DISK="1000")
+    assert (code, bucket.names) == (78, [])
+    assert output == (
+        "s3://box/p has 2.0 kB to download, and the disk has room for 1.0 kB: set download: newest"
+        " in config.kubectl_sky.sync\n"
+    )
+
+
+NEWEST = {"KUBECTL_SKY_SYNC": "newest", "KUBECTL_SKY_DISK": "1000"}  # half of it is used
+
+
+def make_checkpoints(bucket: Bucket) -> None:
+    """Store 5 GB, of which 410 bytes are new."""
+    for step in range(1, 6):
+        bucket.store(f"step-{step}", size=1_000_000_000, day=step)
+    bucket.store("step-6", size=200, day=6)
+    bucket.store("step-7", size=200, day=7)
+    bucket.store("old", size=10, day=8)
+
+
+def test_sync_newest_files_that_fit_are_downloaded_and_others_kept(bucket: Bucket) -> None:
+    make_checkpoints(bucket)
+    assert bucket.download(**NEWEST) == (0, "copied s3://box/p\n")
+    assert bucket.names == ["old", "step-6", "step-7"]
+    assert (bucket.state / "message").read_text() == (
+        "s3://box/p: 3 files, 410 bytes downloaded; 5 files, 5.0 GB only in the bucket\n"
+    )
+    (bucket.data / "step-1").touch()  # a program that asks whether it is writable
+    (bucket.data / "step-2").write_text("new")
+    (bucket.data / "step-3").touch()
+    (bucket.data / "step-7").unlink()
+    with bucket.sidecar(KUBECTL_SKY_DELETE="yes"):
+        eventually(lambda: bucket.stored("step-2") == "new", 60)
+        (bucket.data / "step-3").unlink()
+        (bucket.data / "step-4").touch()
+        (bucket.data / "empty").touch()
+        assert bucket.end() == ""
+    assert bucket.sizes == {
+        "empty": 0,
+        "old": 10,
+        "step-1": 1_000_000_000,
+        "step-2": 3,
+        "step-3": 1_000_000_000,
+        "step-4": 1_000_000_000,
+        "step-5": 1_000_000_000,
+        "step-6": 200,
+    }
+    summary = (bucket.state / "summary").read_text()
+    assert summary == "s3://box/p has 8 files, 4.0 GB\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "files"),
+    [
+        ({"KUBECTL_SKY_SYNC": "none"}, []),
+        ({"KUBECTL_SKY_INCLUDE": "step-[67]\nold"}, ["old", "step-6", "step-7"]),
+        (NEWEST | {"KUBECTL_SKY_INCLUDE": "step-*"}, ["step-6", "step-7"]),
+    ],
+)
+def test_sync_downloads_what_is_chosen(
+    bucket: Bucket, variables: Mapping[str, str], files: list[str]
+) -> None:
+    make_checkpoints(bucket)
+    code, output = bucket.download(**variables)
+    assert code == 0, output
+    assert bucket.names == files
+    with bucket.sidecar(KUBECTL_SKY_DELETE="yes"):
+        (bucket.data / "out").write_text("out")
+        assert bucket.end() == ""
+    assert (len(bucket.sizes), bucket.stored("out")) == (9, "out")
+
+
+def test_sync_killed_in_each_phase_loses_nothing(bucket: Bucket) -> None:
+    """As a pod that is replaced: the next one has an empty disk."""
+    make_checkpoints(bucket)
+    bucket.variables = NEWEST
+    with bucket.sidecar(RCLONE_BWLIMIT="1k"):
+        pass  # killed before there is anything
+
+    download = bucket.run(RCLONE_BWLIMIT="100")
+    eventually(lambda: (bucket.state / "names").exists(), 60)
+    os.killpg(download.pid, signal.SIGKILL)
+    download.communicate()
+    bucket.replace_node()
+
+    for number, slow in enumerate(({}, {"RCLONE_BWLIMIT": "100k"})):
+        assert bucket.download()[0] == 0
+        with bucket.sidecar(**slow) as sidecar:
+            (bucket.data / f"step-{number + 8}").write_text("x" * 150 * (number + 1))
+            eventually(lambda: (bucket.state / "alive").exists(), 60)
+            if slow:
+                (bucket.data / "step-10").write_bytes(b"x" * 3_000_000)
+                sidecar.terminate()
+                eventually(lambda: "3.0 MB" in (bucket.state / "alive").read_text(), 60)
+            else:
+                eventually(lambda: bucket.stored("step-8"), 60)
+        bucket.replace_node()
+
+    assert bucket.download()[0] == 0
+    assert {"step-8", "step-9"} & set(bucket.names)
+    assert bucket.sizes["step-8"] == 150
+    assert all(bucket.sizes[f"step-{step}"] == 1_000_000_000 for step in range(1, 6))
+    assert "step-10" not in bucket.sizes
+
+
+def test_sync_deletions_reach_the_bucket_after_the_new_files(bucket: Bucket) -> None:
+    bucket.download()
+    with bucket.sidecar(KUBECTL_SKY_DELETE="yes"):
+        (bucket.data / "new").write_text("new")
+        eventually(lambda: bucket.stored("new"), 60)
+        bucket.store("of another node", size=1)
+        (bucket.data / "new").rename(bucket.data / "re\nnamed")
+        (bucket.data / "old").unlink()
+        eventually(lambda: bucket.stored("old") is None, 60)
+        bucket.store("old", size=5)  # again, by another node
+        (bucket.data / "last").write_text("last")
+        assert bucket.end() == ""
+    assert bucket.sizes == {"last": 4, "of another node": 1, "old": 5, "re\nnamed": 3}
+
+
+def test_sync_deletion_that_the_store_refuses_is_told(bucket: Bucket) -> None:
+    bucket.download()
+    with bucket.sidecar(KUBECTL_SKY_DELETE="yes", AWS_SECRET_ACCESS_KEY="wrong"):
+        (bucket.data / "old").unlink()
+        answer = bucket.end()
+    assert answer.startswith("1 file, 3 bytes not deleted from s3://box/p: "), answer
+    assert bucket.stored("old") == "old"
+
+
+def test_sync_file_instead_of_folder_is_refused(bucket: Bucket) -> None:
+    place = {"KUBECTL_SKY_SOURCE": "s3://box/p/old", "KUBECTL_SKY_LOCATION": "box/p/old"}
+    expected = "s3://box/p/old is a file, and only folders are synced: use mode: COPY\n"
+    assert bucket.download(**place) == (78, expected)
+
+
+def test_sync_rclone_that_is_too_old_says_so(bucket: Bucket) -> None:
+    program = bucket.folder / "rclone"
+    program.write_text("#!/bin/sh\necho 'rclone v1.60.1-DEV'\n")
+    program.chmod(0o755)
+    code, output = bucket.download(KUBECTL_SKY_PROGRAM=str(program))
+    assert (code, output) == (
+        78,
+        "rclone 1.60 is too old: set a fetch_image with rclone 1.65 or newer in the settings\n",
+    )
 
 
 @pytest.mark.parametrize("prefix", ["", "/deep/er"])
@@ -234,8 +402,8 @@ def test_sync_missing_bucket_is_created_only_by_name(bucket: Bucket, prefix: str
     place = {"KUBECTL_SKY_SOURCE": "s3://made", "KUBECTL_SKY_LOCATION": f"made{prefix}"}
     code, output = bucket.download(**place)
     assert (code, output) == (
-        1,
-        "s3://made could not be copied: Failed to size: directory not found\n",
+        78,
+        "s3://made could not be copied: Failed to lsf: error in ListJSON: directory not found\n",
     )
     assert bucket.download(**place, KUBECTL_SKY_CREATE="made")[0] == 0
     (bucket.data / "x").write_text("x")
