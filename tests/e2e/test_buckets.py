@@ -22,11 +22,15 @@ pytestmark = pytest.mark.builds("rclone")
 IMAGE = "docker.io/rclone/rclone:1.68.2"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
 SERVE = """
-mkdir -p /store/data/sub /store/empty
+mkdir -p /store/data/sub /store/empty /store/big
+for i in 1 2 3 4 5; do
+  truncate -s 1000000000 /store/big/old-$i && touch -d "2025-01-0$i 00:00" /store/big/old-$i
+done
 i=0; while [ $i -lt 300 ]; do echo "line $i" > "/store/data/sub/file $i"; i=$((i + 1)); done
 head -c 3000000 /dev/urandom > /store/data/blob
 sha256sum < /store/data/blob > /store/data/sum
-exec "$0" --config "" serve s3 --addr "$POD_IP:8333" --auth-key AKID,s3cr3tk3y /store
+exec "$0" --config "" serve s3 --addr "$POD_IP:8333" --auth-key AKID,s3cr3tk3y \\
+  --etag-hash none --dir-cache-time 1s /store
 """
 COPY = """
 name: copy
@@ -167,7 +171,6 @@ def test_submit_bucket_to_mount_is_synced(
     assert done.returncode == 0, done.stdout + done.stderr
     assert "(/data, ~/out): synced, not mounted" in done.stderr
     assert 'bucket "made" names no store; s3 is used' in done.stderr
-    assert "the last write of a path wins" in done.stderr
     assert done.stdout.count("from here") == 2
     paths = ("data/sub/file 1", "data/sub/file 0", "made/seed", "made/rank 0", "made/rank 1")
     texts = ["changed\n", "line 0\n", "from here\n", "by 0\n", "by 1\n"]
@@ -210,6 +213,92 @@ def test_task_evicted_resumes_from_checkpoint_in_bucket(
     step = int(stored(kubectl, "data/ckpt/step"))
     assert step >= 2
     assert f"begins at {step}" in sky("logs", "resume01").stdout
+
+
+BIG = """
+name: big
+resources:
+  image_id: "busybox:1.36"
+  disk_size: 1
+  job_recovery: {max_restarts_on_errors: 2}
+file_mounts:
+  /ckpt: {source: s3://big, mode: MOUNT}
+config: {kubectl_sky: {sync: {/ckpt: {download: newest, delete: true}}}}
+run: |
+  step=$(cat /ckpt/step || echo 0)
+  echo "begins at $step with $(ls /ckpt | grep -c old) old files"
+  while [ $step -lt %s ]; do
+    step=$((step + 1))
+    echo $step > /ckpt/step-$step
+    echo $step > /ckpt/step
+    rm -f /ckpt/step-$((step - 2))
+    sleep 1
+  done
+"""
+
+
+def pod_of(kubectl: Command, task_id: str) -> str:
+    """Return the newest pod of a task; empty without one."""
+    pods = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
+    alive = [pod["metadata"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    return max(alive, key=lambda item: item["creationTimestamp"])["name"] if alive else ""
+
+
+def replace_pod(kubectl: Command, task_id: str, *flags: str) -> None:
+    """Delete a task's pod, and wait for the next one."""
+    name = pod_of(kubectl, task_id)
+    assert kubectl("delete", "pod", name, "--wait=false", *flags).returncode == 0
+    eventually(lambda: pod_of(kubectl, task_id) not in ("", name), 60)
+
+
+@pytest.mark.practice_only
+@pytest.mark.usefixtures("settings")
+def test_task_with_bucket_larger_than_its_disk_resumes_after_each_kill(
+    sky: Command, kubectl: Command
+) -> None:
+    done = sky("submit", "-", "--id", "bigger01", "--detach", stdin=BIG % 20)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: pod_of(kubectl, "bigger01"), 60)
+    replace_pod(kubectl, "bigger01", "--grace-period=1")  # while it downloads, or soon after
+
+    eventually(lambda: "begins at" in sky("logs", "bigger01").stdout, 60)
+    replace_pod(kubectl, "bigger01", "--grace-period=2")  # as it runs and writes back
+    waited = sky("wait", "bigger01", "--timeout", "50s")
+    assert waited.returncode == 0, waited.stdout + waited.stderr
+
+    logs = sky("logs", "bigger01").stdout
+    step = int(logs.partition("begins at ")[2].split()[0])
+    assert step > 0
+    assert f"begins at {step} with 0 old files" in logs
+    assert "downloaded; 5 files, 5.0 GB only in the bucket" in logs
+    assert "s3://big has 8 files, 5.0 GB" in logs
+    sizes = kubectl("exec", "store", "--", "sh", "-c", "cd /store/big && stat -c %s old-*").stdout
+    assert sizes.split() == ["1000000000"] * 5
+    assert stored(kubectl, "big/step-20") == "20\n"
+
+
+@pytest.mark.practice_only
+@pytest.mark.usefixtures("settings")
+def test_task_whose_bucket_is_deleted_uses_no_more_restarts(sky: Command, kubectl: Command) -> None:
+    script = """
+resources:
+  image_id: "busybox:1.36"
+  job_recovery: {max_restarts_on_errors: 3}
+file_mounts: {/out: {source: s3://empty, mode: MOUNT}}
+run: echo started && exec sleep 600
+"""
+    done = sky("submit", "-", "--id", "deleted1", "--detach", stdin=script)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: "started" in sky("logs", "deleted1").stdout, 60)
+    assert kubectl("exec", "store", "--", "rm", "-r", "/store/empty").returncode == 0
+    replace_pod(kubectl, "deleted1", "--grace-period=1")
+    assert sky("wait", "deleted1", "--timeout", "50s").returncode == 4
+
+    task = sky.json("status", "deleted1")
+    assert task["metadata"]["restarts"] == 1  # for the deleted pod
+    message = "s3://empty could not be copied: "
+    assert message in task["metadata"]["nodes"][0]["message"]
+    assert message in sky("list").stdout and message in sky("status", "deleted1").stdout
 
 
 WRITE = """

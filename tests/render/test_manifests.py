@@ -20,6 +20,7 @@ from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.storage import Mount, PodStorage
 from kubectl_sky.render import manifests
+from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
@@ -183,6 +184,15 @@ def test_render_recovery_becomes_backoff_limit_and_failure_policy() -> None:
     assert job.object["spec"]["backoffLimit"] == 3, "of pods that never run"
     _, programs = job.object["spec"]["podFailurePolicy"]["rules"]
     assert programs == {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [128]}}
+
+
+def test_render_bucket_that_is_refused_starts_nothing_again() -> None:
+    buckets = (Bucket("/a", "s3", "box", "MOUNT"),)
+    task = Task(resources=Resources(recovery=Recovery(3)), buckets=buckets, run="true")
+    (job,) = manifests.render(make_plan(task)).workload
+    _, refused = job.object["spec"]["podFailurePolicy"]["rules"]
+    codes = {"containerName": "bucket-0", "operator": "In", "values": [78]}
+    assert refused == {"action": "FailJob", "onExitCodes": codes}
 
 
 def test_render_kubernetes_config_becomes_metadata_and_pod_fields() -> None:

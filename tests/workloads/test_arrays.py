@@ -9,6 +9,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.waiting import notes, stage
 from kubectl_sky.render import manifests
+from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.pipeline import array_of, parse_array
 from kubectl_sky.spec.sweep import Sweep
@@ -38,12 +39,14 @@ def array_task(task: Task, numbers: str) -> Task:
 
 
 def test_array_manifest_is_indexed_job() -> None:
-    task = Task(name="train", run="true", resources=Resources(recovery=Recovery(2)))
+    buckets = (Bucket("/a", "s3", "box"),)
+    task = Task("train", run="true", resources=Resources(recovery=Recovery(2)), buckets=buckets)
     (job,) = manifests.render(make_plan(array_task(task, "0,3,7-9%2"))).workload
     spec = job.object["spec"]
     assert (spec["completions"], spec["parallelism"], spec["backoffLimitPerIndex"]) == (5, 2, 2)
     assert "backoffLimit" not in spec
-    assert spec["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+    actions = [rule["action"] for rule in spec["podFailurePolicy"]["rules"]]
+    assert actions == ["Ignore", "FailIndex"]
     numbers = {"kubectl-sky/array": "0,3,7-9"}
     assert numbers.items() <= job.object["metadata"]["annotations"].items()
     assert spec["template"]["metadata"]["annotations"] == numbers
