@@ -33,6 +33,8 @@ MASKED = "REDACTED"
 MISSING = "no connection from rank "
 AWAITED = os.path.join(os.environ.get("KUBECTL_SKY_FILES", "/kubectl-sky"), "awaited")
 TOKEN = os.environ.pop("KUBECTL_SKY_TOKEN", "") or MASKED
+KEEPS = os.environ.get("KUBECTL_SKY_SLURM") == "batch"  # srun.py uses the connections
+kept = []  # connections: on rank 0 to each other rank, and there to rank 0
 
 
 def host_name(rank):
@@ -199,12 +201,14 @@ def host(reporter):
     missing = [str(rank) for rank in range(1, NODES) if rank not in joined]
     addresses = [ADDRESS, *(joined[rank][1] for rank in sorted(joined))]
     answer = " ".join(["missing", *missing] if missing else ["addresses", *addresses])
-    for connection, _ in joined.values():
+    for _, (connection, _) in sorted(joined.items()):
         try:
             connection.settimeout(GREETING)
             connection.sendall(answer.encode() + b"\n")
         except OSError:
             pass  # that node reports it
+        if KEEPS:
+            kept.append(connection.dup())
         connection.close()
     if missing:
         give_up(MISSING + ", ".join(missing))
@@ -220,6 +224,8 @@ def ask(address, reporter):
         connection.settimeout(TIMEOUT + 60)  # rank 0 has started before and times out first
         with connection.makefile("rb") as file:
             line = file.readline(LINE + 64 * NODES).decode("ascii")
+        if KEEPS:
+            kept[:] = [connection.dup()]
         return line.split() if line.endswith("\n") else [""]
 
 
@@ -253,5 +259,10 @@ node_ips = host(told) if RANK == 0 else join(told)
 told.end()
 for number in signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ:  # Python ignores the last two
     signal.signal(number, signal.SIG_DFL)
+if kept:
+    for connection in kept:
+        connection.setblocking(True)
+        connection.set_inheritable(True)
+    os.environ["KUBECTL_SKY_CHANNEL"] = " ".join(str(connection.detach()) for connection in kept)
 os.environ.update(SKYPILOT_NODE_IPS="\n".join(node_ips), KUBECTL_SKY_MET="1")
 os.execv("/bin/sh", ["/bin/sh", os.path.join(os.path.dirname(__file__), "entry.sh")])

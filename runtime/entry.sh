@@ -55,14 +55,16 @@ run_phase() { # NAME
     launch "$shell" "$dir/$1.sh" &
   fi
   child=$!
-  [ -z "${KUBECTL_SKY_ON_HANG-}" ] || echo "$child" > "$KUBECTL_SKY_FILES/running" # for kill.sh
+  if [ -n "${KUBECTL_SKY_ON_HANG-}${KUBECTL_SKY_SLURM-}" ]; then
+    echo "$child" > "$KUBECTL_SKY_FILES/running" # for kill.sh, and for signals of Slurm
+  fi
   wait "$child" 2> /dev/null # 2>: the shell prints which signal ended it
   code=$?
   while [ "$code" -gt 128 ] && kill -0 "$child" 2> /dev/null; do # interrupted by a signal
     wait "$child" 2> /dev/null
     code=$?
   done
-  [ -z "${KUBECTL_SKY_ON_HANG-}" ] || rm -f "$KUBECTL_SKY_FILES/running"
+  rm -f "$KUBECTL_SKY_FILES/running"
   while [ -n "$stopping" ] && kill -0 "-$child" 2> /dev/null; do nap; done # the children of the script
   [ -z "$stopping" ] || [ "$code" -ne 0 ] || code=143
   child=
@@ -132,14 +134,17 @@ unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS KUBECTL_SKY_TOKEN
 export SKYPILOT_NODE_IPS MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
 [ ! -f "$dir/written.sh" ] || . "$dir/written.sh"
+[ -z "${KUBECTL_SKY_SLURM-}" ] || . "$dir/slurm.sh"
 [ -z "${KUBECTL_SKY_ARRAY-}" ] || . "$dir/array.sh"
 [ -z "${KUBECTL_SKY_LOGS-}" ] || . "$dir/logs.sh"
 report STARTING
 [ ! -f "$dir/setup.sh" ] || setup
 [ -z "$mpi" ] || start_mpi
 report STARTED
-run_phase run
+[ -z "${KUBECTL_SKY_SLURM-}" ] || serve_srun
+run_phase "${phase-run}"
 result=$code
+[ -z "${KUBECTL_SKY_SLURM-}" ] || end_srun
 if [ -f "$dir/ray.sh" ] && [ "$result" -eq 0 ]; then stay_in_ray; fi
 write_back
 [ "$result" -ne 0 ] || [ -z "$unwritten" ] || result=1

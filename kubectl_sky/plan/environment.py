@@ -55,6 +55,8 @@ def variables(
         fixed["KUBECTL_SKY_ON_HANG"] = str(task.on_hang)
     if task.hold:
         fixed["KUBECTL_SKY_HOLD"] = f"{seconds(task.hold)} {task.hold}"
+    if task.slurm:
+        fixed["KUBECTL_SKY_SLURM"] = task.slurm
     if settings.start_directory == "image" and not task.fills_workdir:
         fixed["KUBECTL_SKY_START_DIRECTORY"] = "."
     secret_names = {

@@ -218,11 +218,16 @@ class Plan(Struct, frozen=True):
     @property
     def start(self) -> str | None:
         """The command of a task that only runs `run` on one node; others use the runtime."""
-        several = self.extras.scripts or len(self.nodes) > 1 or self.hold
+        several = self.extras.scripts or len(self.nodes) > 1 or self.hold or self.slurm
         mounted = self.storage.links or self.storage.downloads or self.storage.logs.env
         if several or mounted or self.scripts.keys() - {"bash.sh"} != {"run.sh"}:
             return None
         return start(self.image)
+
+    @property
+    def slurm(self) -> str:
+        """Whether `run` is a batch script of Slurm: for rank 0, or for all ranks."""
+        return self.env.get("KUBECTL_SKY_SLURM", "")
 
     @property
     def files(self) -> Mapping[str, str]:
@@ -257,6 +262,9 @@ class Plan(Struct, frozen=True):
             "fetch.sh": downloads,
             "hold.sh": self.hold,
             "held.sh": self.hold,
+            "slurm.sh": self.slurm,
+            "srun.py": self.slurm == "batch",
+            "serve.sh": self.slurm == "batch" and several,
             "sync.sh": synced,
             "written.sh": synced,
             "hub.py": any("KUBECTL_SKY_TREE" in download.env for download in downloads),

@@ -37,6 +37,7 @@ from kubectl_sky.words.settings import Settings
 
 _HOLD = ("config", "kubectl_sky", "hold_on_failure")
 _START_RETRIES = 3  # with the pauses of Kubernetes, they take a bit more than a minute
+_BACKEND = ("config", "kubectl_sky", "backend")
 _ON_HANG = ("config", "kubectl_sky", "on_hang")
 _RAY = ("ray.sh", "ray_start_cluster.sh", "ray_stop_cluster.sh")  # SkyPilot's ~/sky_templates/ray
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
@@ -257,6 +258,13 @@ def _find_refusals_of_on_hang(task: Task) -> Iterator[FieldError]:
         yield FieldError(_ON_HANG, "job_recovery would start the node again", hint)
 
 
+def _find_refusals_of_slurm(task: Task) -> Iterator[FieldError]:
+    uses_srun = task.slurm == "ranks" or (task.slurm and "srun" in (task.run or ""))
+    if uses_srun and task.backend == "mpijob" and task.num_nodes > 1:
+        message = "srun starts nothing on the other nodes of an MPIJob"
+        yield FieldError(_BACKEND, message, "use mpirun in the script, or remove the backend")
+
+
 def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
     """Yield an error for what cannot be combined, lacks a setting, or is unknown."""
     recovery = task.resources.recovery
@@ -264,6 +272,7 @@ def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
         message = "a failed node cannot both be held and start again"
         yield FieldError(_HOLD, message, "remove it, or the restarts of job_recovery")
     yield from _find_refusals_of_on_hang(task)
+    yield from _find_refusals_of_slurm(task)
 
     for bucket in task.buckets:
         try:

@@ -107,6 +107,8 @@ class Document(Struct, frozen=True, dict=True):
     names: tuple[Data, ...] = ()  # of these tasks
     parallel: bool = False  # whether the header makes them a group that runs in parallel
     title: Data = None  # the name in the header
+    # What of the format that it was converted from is not carried out.
+    warnings: tuple[Problem, ...] = ()
     sources: Mapping[Path, str] = {}  # the flag that replaced the file's value, by path
 
     @property

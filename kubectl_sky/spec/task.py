@@ -88,6 +88,7 @@ class Task(Struct, frozen=True):
     on_hang: OnHang | None = None
     step_regex: str = ""  # which lines of its log are steps; empty: those of usual trainers
     hold: str = ""  # how long a failed container is held, such as `30m`
+    slurm: str = ""  # `batch` or `ranks`: `run` is a batch script of Slurm
     scripts: Mapping[str, str] = {}  # files beside `setup` and `run`
     notes: tuple[str, ...] = ()  # how it differs from the file, for the user
 
@@ -153,6 +154,7 @@ def task_of(document: Document) -> Task:
         on_hang=lifecycle.on_hang(_own(data).get("on_hang")),
         hold=_own(data).get("hold_on_failure") or "",
         logs=_own(data).get("logs"),
+        slurm=_own(data).get("slurm") or "",
         step_regex=_own(data).get("step_regex") or "",
     )
 

@@ -149,6 +149,7 @@ RESERVED = frozenset(
     {
         "JOB_COMPLETION_INDEX",
         "KUBECTL_SKY_ARRAY",
+        "KUBECTL_SKY_CHANNEL",
         "KUBECTL_SKY_FILES",
         "KUBECTL_SKY_HOLD",
         "KUBECTL_SKY_HOSTS",
@@ -158,6 +159,7 @@ RESERVED = frozenset(
         "KUBECTL_SKY_LOGS",
         "KUBECTL_SKY_MET",
         "KUBECTL_SKY_SERVICE",
+        "KUBECTL_SKY_SLURM",
         "KUBECTL_SKY_START_DIRECTORY",
         "KUBECTL_SKY_SWEEP",
         "KUBECTL_SKY_TOKEN",

@@ -120,6 +120,11 @@ SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
         "entry.sh nodes.sh dns.sh started.sh mpi.sh session.sh",
     ),
     "hold": ({"hold": "30m"}, "entry.sh hold.sh held.sh"),
+    "srun": (
+        {"num_nodes": 2, "slurm": "batch"},
+        "entry.sh nodes.sh barrier.py started.sh slurm.sh srun.py serve.sh",
+    ),
+    "variables of Slurm": ({"slurm": "ranks"}, "entry.sh slurm.sh"),
     "sudo": ({"run": "sudo ls\n"}, PROFILE),
 }
 
