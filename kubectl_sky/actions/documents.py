@@ -4,11 +4,15 @@ import difflib
 import errno
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky.actions import skypilot_settings
+from kubectl_sky.actions.config import preferences
 from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.slurm.convert import Call, convert, read_text
+from kubectl_sky.slurm.directives import is_script
 from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.load import MAX_BYTES
 from kubectl_sky.spec.load import load as read_yaml
@@ -18,20 +22,30 @@ STDIN = "-"
 REQUEST = "<request>"  # the body of a request to a server
 _STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
 _TASK_FILES = (".yaml", ".yml")
+_CALL = Call()
 _PROGRAMS = {".py": "a Python program", ".sh": "a shell script"}
 
 
-def read_documents(path: str, stdin: BinaryIO, *, of_tasks: bool = True) -> tuple[Document, ...]:
+def read_documents(
+    path: str,
+    stdin: BinaryIO,
+    *,
+    of_tasks: bool = True,
+    call: Call = _CALL,
+    environ: Mapping[str, str] = os.environ,
+) -> tuple[Document, ...]:
     """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles.
 
-    `of_tasks` is whether the file may be meant as the command of a task.
+    `of_tasks` is whether the file may be meant as the command of a task. `call` is how a batch
+    script is called.
     """
     name = _STREAMS.get(path, path)
     if f"/{path}".endswith(tuple(file[1:] for file in skypilot_settings.FILES)):
         hint = "its kubernetes: belongs below config: of a task"
         raise InvalidFiles([Problem(name, 0, 0, "", "SkyPilot's settings, not a task file", hint)])
     program = _PROGRAMS.get(Path(path).suffix)
-    if program and os.path.isfile(path):  # noqa: PTH113 -- False for too long a name
+    is_program = program and os.path.isfile(path)  # noqa: PTH113 -- False for too long a name
+    if is_program and not is_batch_file(path):
         hint = f"write a task file for it: kubectl sky init {printable(path, 200)}"
         raise InvalidFiles([Problem(name, 0, 0, "", f"{program}, not a task file", hint)])
     try:
@@ -40,11 +54,32 @@ def read_documents(path: str, stdin: BinaryIO, *, of_tasks: bool = True) -> tupl
         reason = f"cannot be read: {bounded.reason(error)}"
         hint = _hint(Path(path), error, of_tasks)
         raise InvalidFiles([Problem(name, 0, 0, "", reason, hint)]) from error
-    documents = read_yaml(text, name)
+    documents = parse(text, name, call, environ)
     if any(isinstance(document.get("services"), dict) for document in documents):
         hint = "write a task file for each service: kubectl sky init"
         raise InvalidFiles([Problem(name, 0, 0, "", "a file of Docker Compose, no task", hint)])
     return documents
+
+
+def parse(text: bytes, name: str, call: Call, environ: Mapping[str, str]) -> tuple[Document, ...]:
+    """Return the documents of a task file, or that of a batch script of Slurm.
+
+    Raises InvalidFiles.
+    """
+    if not is_script(text):
+        return read_yaml(text, name)
+    table = preferences(environ).slurm
+    return (convert(read_text(text, name), name, call, table),)
+
+
+def is_batch_file(path: str) -> bool:
+    """Report whether a file is a batch script of Slurm, by its content."""
+    if not os.path.isfile(path):  # noqa: PTH113 -- reading a pipe would empty it
+        return False
+    try:
+        return is_script(bounded.read(path, MAX_BYTES))
+    except OSError:
+        return False
 
 
 def _hint(path: Path, error: OSError, of_tasks: bool) -> str:

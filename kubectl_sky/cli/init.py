@@ -1,5 +1,6 @@
 """`kubectl sky init`."""
 
+import sys
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ _DEFAULT = "task"
         "init --list",
         "init --example pytorch-ddp",
         "init - | less",
+        "init --from train.sbatch",
     ],
 )
 @click.argument("target", metavar="[SCRIPT|NAME]", default=_DEFAULT)
@@ -35,6 +37,9 @@ _DEFAULT = "task"
     type=click.Choice(["script", "torchrun", "vllm"]),
     help="torchrun: distributed PyTorch (default if SCRIPT imports torch); vllm: serve a model.",
 )
+@click.option(
+    "--from", "batch_script", metavar="FILE", help="Print the task of a batch script of Slurm."
+)
 @click.option("--example", metavar="NAME", help="Copy an example and its programs: pytorch-ddp.")
 @click.option("--list", "lists", is_flag=True, help="List the examples.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -46,11 +51,14 @@ def command(
     The task uploads the current folder and runs SCRIPT. Without SCRIPT, it prints a line. With `-`
     in place of a name, the file is printed instead.
     """
-    from kubectl_sky.actions import gallery, init
+    from kubectl_sky.actions import documents, gallery, init
 
     if lists:
         examples = gallery.list_examples().items()
         output.out(output.table(["EXAMPLE", ""], [[name, text] for name, (_, text) in examples]))
+        return
+    if flags["batch_script"]:
+        output.out(_convert(flags["batch_script"]))
         return
     if example:
         if target != _DEFAULT or kind or flags["gpus"] or flags["nodes"] != 1:
@@ -67,6 +75,21 @@ def command(
         return
     init.write(draft, path, force)
     output.out(f"{path} created")
+    if documents.is_batch_file(target):
+        output.note(f"{target} is a batch script of Slurm, which submit and --from read as it is")
     if kind is None and target in init.KINDS:
         output.note(f'for {target}, run "kubectl sky init {target} --kind {target} --force"')
     output.note(f'to run it, run "kubectl sky submit {path}"')
+
+
+def _convert(path: str) -> str:
+    """Return the task file of a batch script, after notes on what is not carried out."""
+    from kubectl_sky.actions import documents
+    from kubectl_sky.render import writer
+
+    if path != documents.STDIN and not documents.is_batch_file(path):
+        hint = "--from reads a file that starts with #! and has lines with #SBATCH"
+        raise UserError(f"{path} is no batch script of Slurm", hint)
+    (document,) = documents.read_documents(path, sys.stdin.buffer)
+    output.notes(map(str, document.warnings))
+    return writer.document(document.data).rstrip("\n")

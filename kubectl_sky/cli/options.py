@@ -175,6 +175,16 @@ files = _argument(required=True)
 optional_files = _argument()
 
 
+def with_arguments(files: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the task files, and the arguments if the first is a batch script of Slurm.
+
+    As for sbatch, all words after such a script are its arguments.
+    """
+    from kubectl_sky.actions.documents import is_batch_file
+
+    return (files[:1], files[1:]) if files and is_batch_file(files[0]) else (files, ())
+
+
 class Duration(click.ParamType[timedelta]):
     """Durations in kubectl's format: 90s, 5m, 1h30m; a plain number is in seconds."""
 

@@ -71,10 +71,14 @@ def command(
     from kubectl_sky.submitting import render as action
     from kubectl_sky.submitting.taskfile import Source
 
+    files, arguments = options.with_arguments(files)
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "render one FILE with it")
     stdin = sys.stdin.buffer
-    sources = [Source(file, overrides, os.environ, stdin, strict, services=True) for file in files]
+    sources = [
+        Source(file, overrides, os.environ, stdin, strict, arguments=arguments, services=True)
+        for file in files
+    ]
     show = bool(flags["show_secrets"]), bool(flags["explain"])
     if flags["as_submitted"]:
         rendered = _render_as_submitted(sources, cluster, show)

@@ -44,6 +44,8 @@ def _new_volumes(size: str) -> "Storage | None":
         "submit task.yaml --dry-run=server",
         "submit train.yaml eval.yaml",
         "submit --from train --env EPOCHS=20",
+        "submit train.sbatch a b",
+        "submit train.sbatch -- --lr 0.1",
     ],
 )
 @options.optional_files
@@ -88,10 +90,14 @@ def command(
 
     With --from, flags change the file as usual, local files are uploaded as they are now, and
     secrets are asked for again: on a terminal, or by --secret.
+
+    FILE may be a batch script of Slurm: all words after it are its arguments, and options of
+    submit stand before it or before --.
     """
     from kubectl_sky.submitting import submit, taskfile
 
     cluster.check()
+    files, arguments = options.with_arguments(files)
     if bool(files) == (task is not None):
         raise UserError("submit needs FILE or --from TASK", "give one of them")
     if len(files) > 1 and (overrides.task_id or form == "task"):
@@ -102,7 +108,10 @@ def command(
     confirm = submits.confirm_repeated(dry_run)
     if task is None:
         sources = [
-            taskfile.Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files
+            taskfile.Source(
+                file, overrides, os.environ, sys.stdin.buffer, strict, arguments=arguments
+            )
+            for file in files
         ]
     else:
         kept = _find_kept(task, overrides, cluster)

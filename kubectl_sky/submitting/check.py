@@ -57,7 +57,7 @@ def document_problems(
 
     A server does not read the scripts of its callers.
     """
-    file_problems = validate(document, as_task=as_task)
+    file_problems = [*document.warnings, *validate(document, as_task=as_task)]
     if not scripts:
         return file_problems
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from kubectl_sky.actions import skypilot_settings
 from kubectl_sky.actions.config import preferences
-from kubectl_sky.actions.documents import read_documents
+from kubectl_sky.actions.documents import parse, read_documents
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.slurm.convert import Call
 from kubectl_sky.spec import service
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.load import PartlyRead
-from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting import check, packing
 from kubectl_sky.submitting.flags import apply_flags
@@ -42,6 +42,7 @@ class Source(Struct, frozen=True):
     stdin: BinaryIO
     strict: bool = False  # whether warnings are errors
     local_files: bool = True  # whether they are read: a server has none of a caller
+    arguments: tuple[str, ...] = ()  # of a batch script
     in_memory: bool = False  # `stdin` has the content of the file
     serve: service.Flags | None = None  # the file is a service's
     services: bool = False  # the file may be a service's
@@ -101,11 +102,13 @@ def load(source: Source) -> tuple[Sequence[Document], list[Problem]]:
     """
     documents: Sequence[Document]
     problems = list[Problem]()
+    call = Call(source.arguments, sets_image=source.overrides.image is not None)
     try:
         if source.in_memory:
-            documents = read_yaml(source.stdin.read(), source.path)
+            text = source.stdin.read()
+            documents = parse(text, source.path, call, source.environ)
         else:
-            documents = read_documents(source.path, source.stdin)
+            documents = read_documents(source.path, source.stdin, call=call, environ=source.environ)
     except PartlyRead as error:
         documents = error.documents
         problems = [*error.problems]

@@ -69,6 +69,7 @@ class Settings(Struct, frozen=True):
     node_lost_after: int = 300
     # The limits `for` and `idle` of development pods, in seconds.
     dev: Mapping[str, int | None] = {}
+    slurm: Mapping[str, Any] = {}  # what options of batch scripts become
     gang: str | bool = "auto"  # False is how YAML reads `off`
 
     @property

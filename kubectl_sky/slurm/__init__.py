@@ -1,0 +1,1 @@
+"""Slurm's batch scripts: from text to the document of a task, with notes on what differs."""

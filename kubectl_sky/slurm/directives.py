@@ -1,0 +1,116 @@
+"""Read the #SBATCH lines of a batch script as sbatch does."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from kubectl_sky.errors import Problem, did_you_mean
+from kubectl_sky.slurm.options import BY_LETTER, BY_NAME, REFUSED, RENAMED, Option
+from kubectl_sky.spec.document import printable
+
+_DIRECTIVE = "#SBATCH"
+_WORD = re.compile(r"""(?:[^\s"'\\#]|(?<=\S)#|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
+_QUOTE = re.compile(r"""\\(.)|["']""")
+_SCRIPT = re.compile(rb"#!.*\n(?:[ \t\r]*(?:#.*)?\n)*?#SBATCH\s")
+_MAX_HEAD = 100_000  # characters in which a script is recognized
+
+
+class Directive(Struct, frozen=True):
+    """An option of a line, with the position of its value."""
+
+    name: str
+    value: str
+    line: int
+    column: int
+    written: str  # the option as written
+
+
+class Header(Struct, frozen=True):
+    """The lines of a script that sbatch reads; `end` is the number of the last directive."""
+
+    shell: str
+    directives: tuple[Directive, ...]
+    problems: tuple[Problem, ...]
+    end: int
+
+
+def is_script(text: bytes) -> bool:
+    """Report whether a text is a batch script: #! and, before its commands, a line with #SBATCH."""
+    return bool(_SCRIPT.match(text[:_MAX_HEAD].removeprefix(b"\xef\xbb\xbf")))
+
+
+def read_header(lines: Sequence[str], file: str) -> Header:
+    """Read the directives up to the first command."""
+    directives: list[Directive] = []
+    problems: list[Problem] = []
+    end = 1
+    is_head = True
+    for number, line in enumerate(lines, 1):
+        if not line.startswith(_DIRECTIVE) or not line[len(_DIRECTIVE) :][:1].isspace():
+            is_head = is_head and (not line.strip() or line.lstrip().startswith("#"))
+            continue
+        if not is_head:
+            message = "ignored, as by sbatch: it stands after the first command"
+            problems.append(Problem(file, number, 1, _DIRECTIVE, message, "", "warning"))
+            continue
+        end = number
+        for item in _read_line(line, number, file):
+            if isinstance(item, Problem):
+                problems.append(item)
+            else:
+                directives.append(item)
+    return Header(lines[0], tuple(directives), tuple(problems), end)
+
+
+def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Problem]:
+    comment = re.search(r"\s#", line[len(_DIRECTIVE) :])
+    text = line[: len(_DIRECTIVE) + comment.start()] if comment else line
+    words = list(_WORD.finditer(text, len(_DIRECTIVE)))
+    while words:
+        word = words.pop(0)
+        position = (number, word.start() + 1)
+        name = word[0].partition("=")[0]
+        if name in REFUSED:
+            what, hint = REFUSED[name]
+            yield Problem(file, *position, name, f"not supported: {what}", hint)
+            return
+        option, written, value = _split(word[0])
+        if option is None:
+            names = [*BY_NAME, *RENAMED]
+            similar = did_you_mean(written.lstrip("-").partition("=")[0], names).strip()
+            unknown = printable(written)
+            yield Problem(file, *position, unknown, "unknown option of sbatch", similar)
+            return
+        if value is None and option.value == "required":
+            if not words:
+                yield Problem(file, *position, written, "expected a value")
+                return
+            word = words.pop(0)
+            value = word[0]
+        column = word.end() - len(value or written) + 1
+        plain = _QUOTE.sub(lambda found: found[1] or "", value or "")
+        yield Directive(option.name, plain, number, column, written)
+
+
+def _split(word: str) -> tuple[Option | None, str, str | None]:
+    """Return the option of a word, the option as written, and its value in the word, if any."""
+    if word.startswith("--"):
+        name, equals, value = word[2:].partition("=")
+        option = _find(name)
+        given = value if equals else None
+        return option, f"--{name}", given
+    option = BY_LETTER.get(word[1:2]) if word.startswith("-") else None
+    if option is None:
+        return None, word, None
+    value = word[2:].removeprefix("=")
+    return option, word[:2], value or None
+
+
+def _find(name: str) -> Option | None:
+    """Return the option of a name, or of a part of it that only one starts with."""
+    name = RENAMED.get(name, name)
+    if name in BY_NAME:
+        return BY_NAME[name]
+    matches = [option for key, option in BY_NAME.items() if name and key.startswith(name)]
+    return matches[0] if len(matches) == 1 else None
