@@ -15,6 +15,9 @@ from kubectl_sky_server.rest.problems import translate
         ("see `kubectl sky logs abcd2345`", "see `GET /tasks/abcd2345/logs`"),
         ('run "kubectl sky volumes list"', 'run "GET /volumes"'),
         ("run `kubectl sky users show -n team` to see", "run `GET /quotas` to see"),
+        # Commands without a task stay.
+        ("run `kubectl sky doctor -n team` to see", "run `kubectl sky doctor -n team` to see"),
+        ("run `kubectl sky stop --leftovers`", "run `kubectl sky stop --leftovers`"),
         # Other programs keep their flags, and dashes are no flags.
         ("run `kubectl delete pvc x --wait`", "run `kubectl delete pvc x --wait`"),
         ("run kubectl sky wait a --continue; or --id", "run kubectl sky wait a --continue; or id"),
