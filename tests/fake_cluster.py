@@ -648,7 +648,8 @@ class FakeCluster:
 
     def _review(self, call: _Call) -> Json:
         attributes = call.body.get("spec", {}).get("resourceAttributes", {})
-        action = f"{attributes.get('verb')} {attributes.get('resource')}"
+        resource = "/".join(filter(None, map(attributes.get, ("resource", "subresource"))))
+        action = f"{attributes.get('verb')} {resource}"
         allowed = {action, f"{call.user}: {action}"}.isdisjoint(self.forbidden)
         return {"userInfo": {"username": call.user, "groups": ["testers"]}, "allowed": allowed}
 

@@ -95,7 +95,8 @@ def replica_logs(
             put(streams.END)
 
     media_type = EVENT_STREAM if is_events else "text/plain"
-    return streams.Streamed(caller, request, produce, media_type)
+    may_read = partial(streams.may_read_logs, caller, caller.session.namespace)
+    return streams.Streamed(caller, request, produce, media_type, may_read)
 
 
 @router.post("/services/{name}/scale")

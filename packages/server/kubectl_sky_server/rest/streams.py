@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from threading import Event, Semaphore
 from time import monotonic
 from typing import Annotated, Any
@@ -22,10 +23,10 @@ from pydantic import BaseModel, Field
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from kubectl_sky.cluster import parallel
+from kubectl_sky.cluster import access, parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import Interrupted, TaskFailed, attempt
+from kubectl_sky.errors import Forbidden, Interrupted, TaskFailed, attempt
 from kubectl_sky.observe.documents import Task
 from kubectl_sky.observe.logs import Form, Lines
 from kubectl_sky.observe.status import TaskStatus
@@ -33,6 +34,7 @@ from kubectl_sky.tasks import find, pending, watch
 from kubectl_sky.tasks.follow import follow, show
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.ui import UI
+from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import AnyJson, Document, as_json
 from kubectl_sky_server.rest import problems
 from kubectl_sky_server.rest.events import (
@@ -43,7 +45,7 @@ from kubectl_sky_server.rest.events import (
     format_error,
     format_event,
 )
-from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller, Scopes
+from kubectl_sky_server.rest.identity import AnyCaller, AnyScope, Caller, Identities, Scopes
 from kubectl_sky_server.rest.lists import LiveLists
 from kubectl_sky_server.rest.problems import Rejected
 from kubectl_sky_server.rest.tasks import TaskId
@@ -109,10 +111,24 @@ Produce = Callable[[Put, Event], None]
 
 
 class Streamed(OpenStream):
-    """The output of an action, as it comes."""
+    """The output of an action, as it comes, as long as the caller `may_read` it."""
 
-    def __init__(self, caller: Caller, request: Request, produce: Produce, media_type: str) -> None:
-        super().__init__(caller, request, media_type)
+    def __init__(
+        self,
+        caller: Caller,
+        request: Request,
+        produce: Produce,
+        media_type: str,
+        may_read: Callable[[], bool],
+    ) -> None:
+        identities: Identities = request.app.state.identities
+
+        def confirm() -> None:
+            identities.confirm(caller)
+            if not may_read():
+                raise Forbidden("the rights of the caller have changed")
+
+        super().__init__(caller, request, media_type, confirm)
         self._produce = produce
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -136,6 +152,10 @@ class Streamed(OpenStream):
                     bridge.put(text)
         finally:
             bridge.close()
+
+
+def may_read_logs(caller: Caller, namespace: str) -> bool:
+    return access.may(caller.session, "get", kinds.POD, "log", namespace)
 
 
 def _event(name: str, data: object, event_id: str = "") -> bytes:
@@ -297,7 +317,8 @@ def logs(
             put(_event("end", end))
 
     media_type = EVENT_STREAM if is_events else "text/plain"
-    return Streamed(caller, request, produce, media_type)
+    may_read = partial(may_read_logs, caller, target.namespace)
+    return Streamed(caller, request, produce, media_type, may_read)
 
 
 def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[Task]:
@@ -367,4 +388,8 @@ def task_events(
             put(_event("task", data, event_id))
         put(END)
 
-    return Streamed(caller, request, produce, EVENT_STREAM)
+    def may_read() -> bool:
+        read = (task.workload.kind, kinds.POD)
+        return all(access.may(caller.session, "list", kind, "", task.namespace) for kind in read)
+
+    return Streamed(caller, request, produce, EVENT_STREAM, may_read)

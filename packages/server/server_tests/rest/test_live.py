@@ -183,6 +183,31 @@ def test_right_that_is_withdrawn_ends_the_stream_of_its_viewer_only(
         one.read(has("task"))
 
 
+@pytest.mark.parametrize(
+    ("right", "path"),
+    [
+        ("get pods/log", f"/tasks/{ID}/logs?all_users=true"),
+        ("list pods", f"/tasks/{ID}/events?all_users=true"),
+        ("list jobs", f"/tasks/{ID}/events?all_users=true"),
+    ],
+)
+def test_right_that_is_withdrawn_ends_the_stream_of_one_task(
+    alice: TestClient,
+    cluster: FakeCluster,
+    config: Config,
+    monkeypatch: pytest.MonkeyPatch,
+    right: str,
+    path: str,
+) -> None:
+    monkeypatch.setattr(events_module, "REVIEW_SECONDS", 0.05)
+    submitted(alice, id=ID)
+    headers = bearer(BOB) | {"Accept": "text/event-stream"}
+    with serving(config) as (port, _), viewing(port, path, **headers) as viewer:
+        viewer.read(bool)
+        cluster.forbidden.add(f"bob: {right}")
+        assert viewer.ended
+
+
 def test_token_that_is_withdrawn_ends_its_streams(
     alice: TestClient, cluster: FakeCluster, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
