@@ -4,20 +4,24 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Forbidden, NotFound, NotServed, UserError
 from kubectl_sky.observe import rights
+from kubectl_sky.observe.deletion import hold_of
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import Manifest, render_template
-from kubectl_sky.tasks import find
+from kubectl_sky.tasks import deletion, find
+from kubectl_sky.tasks.deletion import Remainder
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.limits import list_unlimited
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.core_objects import ResourceQuota
+from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.kinds import Kind
-from kubectl_sky.words.objects import Object
+from kubectl_sky.words.objects import Metadata, Object
 from kubectl_sky.words.owners import User
 from kubectl_sky.words.scheduled_objects import KueueQueue
 from kubectl_sky_server.assets import TEMPLATES
@@ -52,7 +56,7 @@ class Request(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """An object, and what becomes of it: created, configured, unchanged or deleted."""
+    """An object, and what becomes of it: created, configured, unchanged, (is being) deleted."""
 
     object: Json
     done: str
@@ -124,9 +128,23 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     changes = [_apply(session, item, existing.get(_key(item)), dry_run) for item in items]
     planned = set(map(_key, items))
     stale = [item for item in live if _is_of(item, user) and _key(item) not in planned]
+    remaining: list[Remainder] = []
     if dry_run == "none":
         _delete(session, stale)
-    return Added(account, (*changes, *(Change(item, "deleted") for item in stale)), notes)
+        remaining = _wait_until_gone(session, name, stale, deletion.REQUEST_SECONDS)
+    return Added(account, (*changes, *list_deletions(stale, remaining)), notes)
+
+
+def list_deletions(items: Iterable[Json], remaining: Iterable[Remainder] | None) -> list[Change]:
+    """Return what became of deleted objects; `remaining` is None if nobody has waited."""
+    kept = {item.id for item in remaining or ()}
+    changes = [Change(item, "deleted") for item in items]
+    return [
+        replace(change, done="is being deleted")
+        if remaining is None or change.name in kept
+        else change
+        for change in changes
+    ]
 
 
 def render(
@@ -462,12 +480,37 @@ def _list_services(session: Session, namespace: str, owner: User | None) -> Iter
                     yield metadata.name
 
 
-def remove(session: Session, removal: Removal, dry_run: str) -> list[Change]:
-    if dry_run == "none":
-        _delete(session, removal.objects)
-    return [Change(item, "deleted") for item in removal.objects]
+def remove(session: Session, removal: Removal, *, waits: bool = True) -> list[Remainder] | None:
+    """Delete the objects of a user; return what still exists then, or None if nobody waits."""
+    _delete(session, removal.objects)
+    return _wait_until_gone(session, removal.namespace, removal.objects) if waits else None
 
 
 def _delete(session: Session, items: Iterable[Json]) -> None:
     for item in items:
         objects.delete_by_uid(session, objects.kind_of_known(item), item["metadata"])
+
+
+def _wait_until_gone(
+    session: Session, namespace: str, items: Sequence[Json], seconds: float | None = None
+) -> list[Remainder]:
+    """Wait until deleted objects are gone; return what still exists, and what that waits for.
+
+    The id of each is its name in a `Change`.
+    """
+    uids = {item["metadata"]["uid"] for item in items}
+    local_queue = _find_served_queue(session)
+
+    def read() -> list[Remainder]:
+        live = _list_objects(session, namespace, local_queue)
+        live += filter(None, [_get_namespace(session, namespace)])
+        return [_describe_remaining(item) for item in live if item["metadata"]["uid"] in uids]
+
+    return deletion.poll(read, seconds) if items else []
+
+
+def _describe_remaining(item: Json) -> Remainder:
+    hold = hold_of(item["kind"], convert(item["metadata"], Metadata))
+    if waits := model.list_holds(item):
+        hold = replace(hold, why=f"waits: {'; '.join(waits)}")
+    return Remainder(Change(item, "").name, f"user/{model.name_of(item)}", [hold])

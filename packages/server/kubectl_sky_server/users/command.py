@@ -9,6 +9,7 @@ from kubectl_sky.cli import commands, complete, options, output, tasks
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
+    from kubectl_sky.tasks.deletion import Remainder
     from kubectl_sky_server.users.action import Added, Change, Removal
     from kubectl_sky_server.users.model import User
 
@@ -213,6 +214,7 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
 @click.option("--keep-namespace", is_flag=True, help="Delete the rights and the quota only.")
 @click.option("-f", "--force", is_flag=True, help="Remove the user while tasks or services run.")
 @options.yes
+@options.waits
 @options.dry_run_delete
 @options.connection
 @options.output("json", "yaml", "name")
@@ -226,23 +228,30 @@ def remove(
     """Delete what `users add` created for NAME.
 
     The namespace, with its tasks and volumes, is deleted only if `users add` created it for NAME
-    and added no other user to it.
+    and added no other user to it. It ends when all is gone. If something is not after 30 seconds,
+    it says what keeps it; the exit code is 3.
     """
+    from kubectl_sky.tasks import deletion
     from kubectl_sky_server.users import action
 
     session = cluster.session()
     removal = action.plan_removal(
         session, name, cluster.namespace, keeps_namespace=flags["keep_namespace"]
     )
+    remaining: Sequence[Remainder] | None = []
     if dry_run == "none":
         _check_removal(removal, force=flags["force"], confirmed=flags["yes"])
-    changes = action.remove(session, removal, dry_run)
-    _print_changes(name, changes, form, options.DRY_RUNS[dry_run])
+        remaining = action.remove(session, removal, waits=flags["waits"])
+    changes = action.list_deletions(removal.objects, remaining)
+    if form != "name" or not remaining:
+        _print_changes(name, changes, form, options.DRY_RUNS[dry_run])
     if removal.others:
         output.note(f"namespace {removal.namespace} is kept: {', '.join(removal.others)} use it")
     running = _describe_running(removal)
     if running and dry_run == "none" and not removal.deletes_namespace:
         output.note(f"still running in namespace {removal.namespace}: {running}")
+    if remaining:
+        raise deletion.still_deleting(remaining)
 
 
 def _describe_running(removal: "Removal") -> str:

@@ -201,6 +201,12 @@ def name_of(item: Manifest) -> str:
     return str(annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME) or "")
 
 
+def list_holds(namespace: Manifest) -> list[str]:
+    """Return what the deletion of a namespace waits for, as Kubernetes says it."""
+    conditions = (namespace.get("status") or {}).get("conditions") or ()
+    return [it.get("message") or it["type"] for it in conditions if it.get("status") == "True"]
+
+
 def account(
     namespace: str,
     role: Object | None,

@@ -336,9 +336,7 @@ def test_remove_deletes_binding_first_and_role_last(api: FakeCluster, add: Add) 
     api.requests.clear()
     removal = actions.plan_removal(api.session(), "alice@example.com", None)
     assert removal.deletes_namespace and not removal.running
-    actions.remove(api.session(), removal, "client")
-    assert api.writes == []
-    actions.remove(api.session(), removal, "none")
+    actions.remove(api.session(), removal)
     assert api.writes[0] == f"delete rolebindings {NAME}"
     assert api.writes[-2:] == [f"delete namespaces {NAMESPACE}", f"delete roles {NAME}"]
     assert api.names() == ["clusterqueues gold"]
@@ -348,7 +346,7 @@ def test_remove_keeps_namespace_not_created_by_add(api: FakeCluster, add: Add) -
     put(api, kinds.NAMESPACE, NAMESPACE)
     foreign = put(api, kinds.RESOURCE_QUOTA, "admins-own")
     add(namespace=NAMESPACE)
-    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
+    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None))
     assert api.names() == [f"namespaces {NAMESPACE}", "resourcequotas admins-own"]
     assert api.get(kinds.RESOURCE_QUOTA, "admins-own") == foreign
 
@@ -358,7 +356,7 @@ def test_remove_keeps_namespace_used_by_other_user(api: FakeCluster, add: Add) -
     add(QuotaFlags(), user=owners.name_owner("bob"), namespace=NAMESPACE)
     removal = actions.plan_removal(api.session(), ALICE.name, None)
     assert (removal.deletes_namespace, removal.others) == (False, ("bob",))
-    actions.remove(api.session(), removal, "none")
+    actions.remove(api.session(), removal)
     assert f"namespaces {NAMESPACE}" in api.names()
     assert "rolebindings kubectl-sky-bob" in api.names()
 
@@ -390,6 +388,50 @@ def test_remove_is_refused_while_services_run(
     done = CliRunner().invoke(sky, ["users", "remove", ALICE.name, "--force"])
     assert f"still running in namespace {NAMESPACE}: 1 service (chat)" in done.stderr
     assert f"rolebindings {NAME}" not in api.names()
+
+
+def hold(api: FakeCluster, kind: kinds.Kind, name: str, **more: Any) -> None:
+    """Let an object stay when it is deleted."""
+    item = api.get(kind, name)
+    item["metadata"]["finalizers"] = ["example.com/stuck"]
+    api.put(item | more)
+
+
+def test_remove_names_what_is_not_gone_and_what_keeps_it(
+    api: FakeCluster, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add()
+    conditions = [
+        {"type": "NamespaceContentRemaining", "status": "True", "message": "pods remain"},
+        {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "all deleted"},
+    ]
+    hold(api, kinds.NAMESPACE, NAMESPACE, status={"conditions": conditions})
+    monkeypatch.setattr(Session, "connect", api.session)
+
+    result = CliRunner().invoke(sky, ["users", "remove", ALICE.name, "--yes"])
+    assert f"resourcequota/{NAME} deleted" in result.stdout
+    assert f"namespace/{NAMESPACE} is being deleted" in result.stdout
+    error = f"still being deleted: user/{ALICE.name}: Namespace {NAMESPACE} waits: pods remain;"
+    assert str(result.exception).startswith(error)
+    assert isinstance(result.exception, ClusterError)
+
+
+def test_remove_without_waiting_calls_nothing_deleted(
+    api: FakeCluster, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add()
+    monkeypatch.setattr(Session, "connect", api.session)
+    result = CliRunner().invoke(sky, ["users", "remove", ALICE.name, "--yes", "--wait=false"])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) == 5 and all(line.endswith(" is being deleted") for line in lines)
+
+
+def test_add_calls_an_object_that_stays_being_deleted(api: FakeCluster, add: Add) -> None:
+    add()
+    hold(api, kinds.LIMIT_RANGE, NAME)
+    changes = done(add(QuotaFlags(cpus="none", memory="none")))
+    assert changes["limitrange"] == "is being deleted"
 
 
 def test_user_with_several_namespaces_is_ambiguous(api: FakeCluster, add: Add) -> None:
@@ -440,7 +482,7 @@ def test_add_policy_is_created_before_the_namespace_and_stays(api: FakeCluster, 
         f"patch namespaces {NAMESPACE}",
     ]
     assert set(done(add(policy=True)).values()) == {"unchanged"}
-    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
+    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None))
     assert len(api.names()) == 2
 
     binding = api.get(kinds.VALIDATING_POLICY_BINDING, "kubectl-sky-users")
@@ -481,10 +523,10 @@ def test_remove_after_failure_deletes_the_rest(api: FakeCluster, add: Add, denie
     add()
     api.forbidden.add(denied)
     with pytest.raises(Forbidden):
-        actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
+        actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None))
     assert [status.user for status in actions.list_accounts(api.session(), None)] == [ALICE.name]
     api.forbidden.clear()
-    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
+    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None))
     assert api.names() == []
 
 
