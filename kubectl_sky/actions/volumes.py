@@ -102,6 +102,13 @@ def created(
         raise
 
 
+def check_new(session: Session, user: User, volume_names: Sequence[str], storage: Storage) -> None:
+    """Let the API server check volumes as `created` would create them. Raises SkyError."""
+    for name in volume_names:
+        pvc = new_pvc(user, session.namespace, name, names.new_id(), storage, name)
+        objects.create(session, manifests.pvc(pvc).object, dry_run=True)
+
+
 def _describe_created(session: Session, manifest: Json) -> Pvc:
     """Create a PVC; if the answer is lost, its random id shows whether it was created."""
 

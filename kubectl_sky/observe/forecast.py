@@ -195,7 +195,8 @@ def _with_flavors(
 def _place(groups: Sequence[Pods], demand: Demand, cluster: ClusterState) -> Forecast:
     """Return where pods run that no queue holds back."""
     if not cluster.nodes:
-        unchecked = ("the cluster nodes: none can be listed",)
+        others = (text for item in groups for text in find_unchecked(item.spec))
+        unchecked = ("the cluster nodes: none can be listed", *dict.fromkeys(others))
         return Forecast(Outlook.NOW, "starts where there is room", unchecked=unchecked)
 
     running = read_running(cluster.running or ())

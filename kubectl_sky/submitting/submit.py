@@ -178,7 +178,8 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     )
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
     if new := prepared.options.new_volumes:
-        ui.notes(f'volume "{name}" is created: {new.size}' for name in prepared.new_volumes)
+        suffix = "" if prepared.options.dry_run == "none" else " (dry run)"
+        ui.notes(f'volume "{name}" is created: {new.size}{suffix}' for name in prepared.new_volumes)
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
     return replace(prepared, existing=existing)
 
@@ -237,6 +238,8 @@ def preview(files: Sequence[Prepared], ui: UI) -> None:
     """Show what would be sent. A dry run on the server raises the errors of `apply`."""
     for file in files:
         if file.options.dry_run == "server":
+            if new := file.options.new_volumes:
+                volumes.check_new(file.session, file.facts.user, file.new_volumes, new)
             apply(file.session, file.decision, file.existing, ui, dry_run=True)
             workloads = [manifest.object for manifest in file.existing.manifests.workload]
             if not file.existing.complete:

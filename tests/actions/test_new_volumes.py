@@ -89,7 +89,16 @@ def test_dry_run_creates_no_volume(run: Run, api: FakeCluster, flags: tuple[str,
     kept = claims(api)
     code, _, err = run("submit", "one.yaml", *flags, "--create-volumes", "2")
     assert (code, claims(api)) == (0, kept)
-    assert 'volume "notes" is created: 2Gi' in err
+    assert 'volume "notes" is created: 2Gi (dry run)' in err
+
+
+def test_dry_run_of_the_server_refuses_a_new_volume_as_submit_does(
+    run: Run, api: FakeCluster
+) -> None:
+    api.forbidden.add("create persistentvolumeclaims")
+    code, _, err = run("submit", "one.yaml", "--dry-run=server", "--create-volumes", "2")
+    assert code == 3
+    assert "may not create persistentvolumeclaims" in err
 
 
 def test_size_of_new_volumes_is_checked(run: Run) -> None:

@@ -154,6 +154,7 @@ def test_what_could_not_be_read_is_named() -> None:
     )
     claims = make_spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
     assert ask(nodes=NODES, spec=claims).unchecked == ("where its volumes can be used",)
+    assert ask(spec=claims).unchecked[1:] == ("where its volumes can be used",)
 
 
 @pytest.mark.parametrize(
