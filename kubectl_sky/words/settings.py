@@ -69,8 +69,8 @@ class Settings(Struct, frozen=True):
     node_lost_after: int = 300
     # The limits `for` and `idle` of development pods, in seconds.
     dev: Mapping[str, int | None] = {}
-    slurm: Mapping[str, Any] = {}  # what options of batch scripts become
     gang: str | bool = "auto"  # False is how YAML reads `off`
+    slurm: Mapping[str, Any] = {}  # what options of batch scripts become
 
     @property
     def silence_limit(self) -> timedelta:
