@@ -16,7 +16,8 @@ report() { # STATUS
     exit "$told"
   )
   told=$?
-  while IFS= read -r line || [ -n "$line" ]; do say "event_callback: $line"; done < "$printed"
+  head -c 65536 "$printed" |
+    while IFS= read -r line || [ -n "$line" ]; do printf 'kubectl-sky: event_callback: %s\n' "$line"; done
   rm -f "$printed"
   case $told in
     0) ;;

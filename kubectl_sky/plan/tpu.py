@@ -112,6 +112,11 @@ def check_nodes(task: "Task") -> None:
         raise FieldError(("config", "kubectl_sky", "array"), message, "submit each as a task")
 
 
+def spans_nodes(task: "Task") -> bool:
+    """Return whether the slice of a task of a valid document is several cluster nodes."""
+    return max(_hosts(task)) > 1
+
+
 def spread(task: "Task") -> "Task":
     """Return a task of a valid document with a node for each cluster node of its slice."""
     hosts = max(_hosts(task))

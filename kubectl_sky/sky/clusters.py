@@ -50,12 +50,12 @@ def exec(task: Task | Dag, cluster_name: str, **options: Any) -> Request:  # noq
     """
     check("exec", options, EXEC)
     config = document_of(task)
-    kept = yaml.safe_load(Client().read_task(find(cluster_name)[0].id).yaml)
-    resources = {**kept.get("resources", {}), **config.get("resources", {})}
+    *_, kept = yaml.safe_load_all(Client().read_task(find(cluster_name)[0].id).yaml)
+    resources = {**(kept.get("resources") or {}), **config.get("resources", {})}
     labels = {**resources.get("labels", {}), LABEL: cluster_name}
     config = {"name": cluster_name, **{key: kept[key] for key in _KEPT if key in kept}, **config}
     config |= {"setup": kept.get("setup"), "resources": {**resources, "labels": labels}}
-    config["envs"] = {**kept.get("envs", {}), **config.get("envs", {})}
+    config["envs"] = {**(kept.get("envs") or {}), **config.get("envs", {})}
     return send([config], cluster_name, options)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from kubectl_sky.api.client import Client
+from kubectl_sky.errors import UserError
 from kubectl_sky.sky.clusters import job_row, newest, print_logs, send, stop_tasks
 from kubectl_sky.sky.requests import Request, check, refuse
 from kubectl_sky.sky.states import ManagedJobStatus as ManagedJobStatus
@@ -42,6 +43,8 @@ def cancel(name: str | None = None, job_ids: list[str] | None = None, **options:
     check("jobs cancel", options, "all graceful")
     if options.get("all"):
         job_ids = list(dict.fromkeys(row.job_id for row in queue(skip_finished=True)))
+    elif not (name or job_ids):
+        raise UserError("jobs cancel: no job is named", "use name, job_ids or all=True")
     return stop_tasks([name] if name else job_ids or [])
 
 

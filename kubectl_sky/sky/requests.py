@@ -11,8 +11,6 @@ from kubectl_sky.words.skypilot_verbs import VERBS, option
 
 __all__ = ["get", "optimize", "stream_and_get"]
 
-_REQUESTS = dict[str, "Request"]()
-
 
 class Request(str):
     """The id of a request; for scripts older than SkyPilot 0.8, its result.
@@ -27,7 +25,6 @@ class Request(str):
         request = super().__new__(cls, uuid4())
         request.result = result
         request.notes = notes
-        _REQUESTS[str(request)] = request
         return request
 
     def __iter__(self) -> Iterator[Any]:
@@ -53,10 +50,10 @@ class Row(dict[str, Any]):
 
 
 def get(request_id: str) -> Any:
-    """Return the result of a request. Raises UnknownName for those of another program."""
-    if request_id not in _REQUESTS:
-        raise UnknownName(f'request "{request_id}" not found', "only its own program knows it")
-    return _REQUESTS[request_id].result
+    """Return the result of a request. Raises UnknownName for a text with its id."""
+    if not isinstance(request_id, Request):
+        raise UnknownName(f'request "{request_id}" not found', "use what the call has returned")
+    return request_id.result
 
 
 def stream_and_get(
@@ -64,8 +61,9 @@ def stream_and_get(
 ) -> Any:
     """Print the notes of a request, and return its result."""
     result = get(request_id)
+    notes = request_id.notes if isinstance(request_id, Request) else ()
     stream = output_stream or sys.stdout
-    stream.writelines(f"{note}\n" for note in _REQUESTS[request_id].notes)
+    stream.writelines(f"{note}\n" for note in notes)
     return result
 
 

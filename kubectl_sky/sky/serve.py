@@ -7,6 +7,7 @@ import yaml
 
 from kubectl_sky.api.client import Client
 from kubectl_sky.api.task import Task as File
+from kubectl_sky.errors import UserError
 from kubectl_sky.serve.model import ServiceStatus as Service
 from kubectl_sky.sky.clusters import seconds
 from kubectl_sky.sky.requests import Request, Row, check, refuse
@@ -66,8 +67,10 @@ def _row(service: Service) -> Row:
 def down(service_names: Any = None, **options: Any) -> Request:
     """Delete services."""
     check("serve down", options, "all purge")
-    services = Client().serve
     named = [service_names] if isinstance(service_names, str) else service_names or []
+    if not (named or options.get("all")):
+        raise UserError("serve down: no service is named", "use service_names or all=True")
+    services = Client().serve
     for name in [item.name for item in services.list()] if options.get("all") else named:
         services.down(name)
     return Request(None)

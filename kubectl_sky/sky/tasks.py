@@ -107,8 +107,8 @@ class Task(Fields):
 
     def set_resources(self, resources: Any) -> Self:
         """Set what a node requests: one, a set of alternatives, or a list in order."""
-        if isinstance(resources, Mapping):
-            resources = Resources(**resources)
+        if isinstance(resources, Mapping) or not resources:
+            resources = Resources(**(resources or {}))
         self.resources = {resources} if isinstance(resources, Resources) else resources
         return self
 
@@ -183,6 +183,8 @@ class Dag(Fields):
             raise NotSupportedError("the tasks of a Dag are one chain, or a group: PARALLEL")
 
         order = self.tasks if is_group else chain
+        if not order:
+            raise NotSupportedError("the Dag has no task")
         configs = [task.to_yaml_config() for task in order]
         others = {
             name: value for name, value in vars(self).items() if name in names_of(self._schema)

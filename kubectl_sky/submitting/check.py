@@ -16,7 +16,7 @@ from kubectl_sky.plan.resolve import find_refusals
 from kubectl_sky.spec import bashisms, dangers, load, programs, service, unsupported
 from kubectl_sky.spec import scripts as shell_scripts
 from kubectl_sky.spec.dangers import Danger
-from kubectl_sky.spec.document import Document, printable
+from kubectl_sky.spec.document import Document, FieldError, printable
 from kubectl_sky.spec.document import Path as Keys
 from kubectl_sky.spec.document import entries as pairs
 from kubectl_sky.spec.files import local_files as local_files_of
@@ -102,7 +102,12 @@ def document_refusals(
         refused += service.find_without_ingress(document, serve, settings.ingress)
     if refused:  # a field that is refused needs no plan
         document = unsupported.without_refused(document, as_task, served)
-    errors = find_refusals(task_of(document), settings)
+    task = task_of(document)
+    errors = list(find_refusals(task, settings))
+    if not errors and document.get("service") is not None and tpu.spans_nodes(task):
+        field = ("resources", "accelerators")
+        message = "a replica is one pod, and the slice is several cluster nodes"
+        errors.append(FieldError(field, message, "use a slice of one cluster node"))
     return sorted([*refused, *map(document.locate, errors)])
 
 

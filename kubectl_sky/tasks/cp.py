@@ -29,11 +29,14 @@ from kubectl_sky.tasks.volume_pods import VolumePod
 _REMOTE = re.compile(
     r"(?:vol(?:ume)?/(?P<volume>[^:/\\]+)|(?P<task>[^:/\\.]+)):(?P<path>.*)", re.DOTALL
 )
+_CHANGED = 96
 _NO_TAR = 97
 _NO_FOLDER = 98
 _NOT_FOUND = 99
 _RESOLVE_SECONDS = 60.0  # timeout to resolve or to measure a path
 _IDLE_SECONDS = 120.0  # seconds without a byte in either direction
+_SKIPPED_PER_SECOND = 10_000_000  # at least so many bytes of a tar that have come before
+_MAX_STATE_BYTES = 100
 _MAX_PATH_BYTES = 16 * 1024  # maximum bytes of a path in a node
 
 _FIND_SCRIPT = f"""
@@ -51,17 +54,23 @@ _RESOLVE_SCRIPT = f"""{_FIND_SCRIPT}
 printf %s "$path"
 """
 
-# Writes a tar from a byte on. A folder is named `.` in it; the name of a file does not matter.
+# Writes the state of the files, an empty line without stat, and a tar. A folder is named `.` in it;
+# the name of a file does not matter. With a state, only writes the tar from a byte on.
 _SEND_SCRIPT = f"""{_FIND_SCRIPT}
 {_ABSOLUTE_SCRIPT}
 first=$2
 send() {{
-  [ "$first" -gt 1 ] || exec tar "$@"
-  tar "$@" | tail -c "+$first"
-  exit
+  [ "$first" -gt 1 ] || {{ echo "$state" && exec tar "$@"; }}
+  exec 4>&1
+  code=$({{ {{ tar "$@" 3>&-; echo "$?" >&3; }} | tail -c "+$first" >&4; }} 3>&1)
+  exit "$code"
 }}
-[ ! -d "$path" ] || send -cf - -C "$path" .
 [ -e "$path" ] || [ -L "$path" ] || exit {_NOT_FOUND}
+look() {{ find -H "$path" -exec stat -Lc "%n %i %s %Y" {{}} + 2> /dev/null; }}
+state=
+! command -v stat > /dev/null || state=$(look | cksum)
+[ "$first" -eq 1 ] || {{ [ -n "$state" ] && [ "$state" = "$3" ]; }} || exit {_CHANGED}
+[ ! -d "$path" ] || send -cf - -C "$path" .
 send -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 """
 
@@ -218,33 +227,35 @@ class Place(Struct, frozen=True):
         return int(number[:12]) * 1024 if number.isdigit() else 0
 
     def _receive(self, source: str, advance: Advance, stdout: Sink, stop: Event) -> None:
-        """Write the tar of a path to a sink; after a lost connection, go on where it ended."""
-        received = 0
+        """Write the tar of a path to a sink; after a lost connection, go on where it ended.
 
-        def write(data: bytes) -> None:
-            nonlocal received
-            stdout(data)
-            received += len(data)
-            advance(len(data))
-
+        Raises ClusterError if the files have changed before that.
+        """
+        tar = _Tar(stdout, advance)
+        idle = _IDLE_SECONDS
         while True:
             retries = self.session.retries()
-            begun_at = received
-            command = ["sh", "-c", _SEND_SCRIPT, "sh", source or ".", str(received + 1)]
+            received = tar.received
+            words = [source or ".", str(received + 1), tar.state]
+            command = ["sh", "-c", _SEND_SCRIPT, "sh", *words]
             try:
-                return self._run(source, command, stdout=write, stop=stop)
+                return self._run(source, command, stdout=tar.write, stop=stop, idle=idle)
             except Unreachable as error:
-                if received == begun_at:
+                if tar.received == received:
                     raise
                 self.session.wait_or_raise(retries, error)
+            idle = _IDLE_SECONDS + tar.received / _SKIPPED_PER_SECOND
 
     def _run(self, path: str, command: list[str], **pipes: Any) -> None:
         """Run sh or tar in the node. Raises SkyError if it fails."""
         stderr = FirstBytes()
-        pipes_of_program = Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
+        pipes_of_program = Pipes(**{"idle": _IDLE_SECONDS, **pipes}, stderr=stderr)
         code = executing.run(self.session, self.program(command), pipes_of_program)
 
         node = self.name
+        if code == _CHANGED:
+            what = "the connection was lost, and the files have changed since the copy began"
+            raise ClusterError(what, "copy them again")
         if code == _NO_TAR:
             raise UserError(f"the image of {node} has no tar, which cp needs", self.without_tar)
         if code in (_NO_FOLDER, _NOT_FOUND):
@@ -253,6 +264,28 @@ class Place(Struct, frozen=True):
             raise UserError(f"{path}: no such {what} in {node}", hint)
         if code:
             raise UserError(f"tar in {node} failed: {stderr.line or f'exit code {code}'}")
+
+
+class _Tar:
+    """What has come of a tar, and the state of its files, which is the line before it."""
+
+    def __init__(self, sink: Sink, advance: Advance) -> None:
+        self._sink = sink
+        self._advance = advance
+        self._line = b""
+        self.state = ""
+        self.received = 0
+
+    def write(self, data: bytes) -> None:
+        if not self._line.endswith(b"\n"):
+            line, newline, data = data.partition(b"\n")
+            self._line += line + newline
+            if len(self._line) > _MAX_STATE_BYTES:
+                raise UserError("the node sent no tar")
+            self.state = self._line.decode(errors="replace").strip()
+        self._sink(data)
+        self.received += len(data)
+        self._advance(len(data))
 
 
 def local_target(source: str, target: str) -> Path:

@@ -38,7 +38,7 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
     """
     try:
         if request.leads:
-            pipeline.start_after(session, target, Wait(stop=request.stop), ui.note)
+            pipeline.start_after(session, target, Wait(stop=request.stop, leads=True), ui.note)
         if isinstance(target, TaskStatus):
             finished: Target = logs.follow(session, target, request, ui)
         elif target.first_member.parallel:
@@ -92,7 +92,7 @@ def follow_tasks(
     followed = [task for task in tasks if not task.interactive]
     try:
         for task in followed if request.leads else ():
-            pipeline.start_after(session, task, Wait(stop=request.stop), ui.note)
+            pipeline.start_after(session, task, Wait(stop=request.stop, leads=True), ui.note)
         finished = logs.follow_all(session, followed, request, ui, lambda statuses: ())
     except KeyboardInterrupt:
         raise Interrupted(

@@ -124,11 +124,7 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
     client = PipelineClient(wait_for_task, ui.note, wait.leads, wait.stop)
 
     def wait_for(target: Target) -> Target:
-        if wait.leads:
-            start_after(session, target, wait, ui.note)
-        else:
-            check_predecessor(session, target, wait)
-
+        start_after(session, target, wait, ui.note)
         if isinstance(target, TaskStatus):
             return wait_for_task(target)
         if wait.until is Until.FINISHED:
@@ -461,8 +457,7 @@ def lead_after(session: Session, target: Target) -> State | None:
     Return the state of that task; None if it was deleted, which changes nothing.
     """
     waiting = _list_waiting(target)
-    predecessor = find.find_predecessor(session, waiting[0])
-    state = predecessor.state if predecessor else None
+    state = _state_of_predecessor(session, waiting[0])
     if state is State.COMPLETED:
         for task in waiting:
             resume(session, task)
@@ -472,12 +467,12 @@ def lead_after(session: Session, target: Target) -> State | None:
 
 
 def start_after(session: Session, target: Target, wait: Wait, note: Note) -> None:
-    """Wait until the task that a target waits for has finished, and act on it.
+    """Wait until the task that a target waits for has finished, and act on it if the client leads.
 
     Raises TaskStopped if it has not succeeded.
     """
     waiting = _list_waiting(target)
-    if not waiting:
+    if not waiting or wait.until is Until.DELETED:
         return
 
     session = session.patient(wait.stop)
@@ -495,30 +490,24 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
             else:
                 watch.wait_for_pipeline(session, predecessor, wait, lambda pipeline: None)
 
-    state = lead_after(session, target)
-    if state is State.FAILED:
-        raise TaskStopped(Notice(f"{target.name} ({target.id}) was cancelled: {name} has failed"))
-    if state is not State.COMPLETED:
-        raise _does_not_start(target, f"{name} was deleted")
-
-
-def check_predecessor(session: Session, target: Target, wait: Wait) -> None:
-    """Raise TaskStopped if a target cannot start: what it waits for has failed, or was deleted."""
-    waiting = _list_waiting(target)
-    if not waiting or wait.until is Until.DELETED:
+    if wait.leads:
+        state = lead_after(session, target)
+    else:
+        state = _state_of_predecessor(session, waiting[0])
+    if state is State.COMPLETED:
         return
-    predecessor = find.find_predecessor(session, waiting[0])
-    if predecessor is None:
-        raise _does_not_start(target, f"{waiting[0].predecessor} was deleted")
-    if predecessor.state is State.FAILED:
-        raise _does_not_start(target, f"{waiting[0].predecessor} has failed")
-
-
-def _does_not_start(target: Target, reason: str) -> TaskStopped:
-    return TaskStopped(
-        Notice(f"{target.name} ({target.id}) does not start: {reason}"),
+    if state is State.FAILED and wait.leads:
+        raise TaskStopped(Notice(f"{target.name} ({target.id}) was cancelled: {name} has failed"))
+    reason = "has failed" if state is State.FAILED else "was deleted"
+    raise TaskStopped(
+        Notice(f"{target.name} ({target.id}) does not start: {name} {reason}"),
         f"run `kubectl sky stop {target.id}`, and submit it again",
     )
+
+
+def _state_of_predecessor(session: Session, task: TaskStatus) -> State | None:
+    predecessor = find.find_predecessor(session, task)
+    return predecessor.state if predecessor else None
 
 
 def resume(session: Session, task: TaskStatus) -> None:

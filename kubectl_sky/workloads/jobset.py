@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kubectl_sky.plan.accelerators import TPU_RESOURCE
-from kubectl_sky.plan.tpu import NODE_POOL
+from kubectl_sky.plan.tpu import NODE_POOL, spans_nodes
 from kubectl_sky.words import kinds
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.task_objects import JobSpec, TaskObject
@@ -42,7 +41,7 @@ class JobSet(AllNodes):
 
     def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
         """Keep the nodes of a TPU slice on one node pool of GKE, which is one slice."""
-        if TPU_RESOURCE not in plan.limits or len(plan.nodes) == 1:
+        if not spans_nodes(task):
             return plan
         return replace(plan, annotations={**plan.annotations, _EXCLUSIVE: NODE_POOL})
 

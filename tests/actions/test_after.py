@@ -60,7 +60,7 @@ def target_of(api: FakeCluster, task_id: str = EVAL) -> Target:
 
 def start_after(api: FakeCluster) -> list[str]:
     notes: list[str] = []
-    pipeline.start_after(api.session(), target_of(api), Wait(timeout=60), notes.append)
+    pipeline.start_after(api.session(), target_of(api), Wait(timeout=60, leads=True), notes.append)
     return notes
 
 
@@ -99,9 +99,9 @@ def test_wait_ends_when_the_predecessor_cannot_succeed_any_more(
     send_both(send)
 
     def wait_for() -> None:
-        pipeline.wait_for_all(api.session(), [target_of(api)], Wait(timeout=60), UI())
+        pipeline.wait_for_all(api.session(), [target_of(api)], Wait(timeout=60, leads=False), UI())
 
-    end(api, 3)
+    api.before("watch jobs", lambda: end(api, 3))
     with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) has failed"):
         wait_for()
     api.remove(kinds.JOB, f"train-{TRAIN}")
@@ -122,7 +122,7 @@ def test_chain_is_continued_from_its_beginning(api: FakeCluster, send: Submitter
     api.before("patch jobs", finish_eval)  # its resumption
     notes: list[str] = []
     target = target_of(api, "report01")
-    pipeline.start_after(api.session(), target, Wait(timeout=60), notes.append)
+    pipeline.start_after(api.session(), target, Wait(timeout=60, leads=True), notes.append)
     assert notes == [
         f"report: starts when eval ({EVAL}) has succeeded",
         f"eval: starts when train ({TRAIN}) has succeeded",

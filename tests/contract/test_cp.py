@@ -1,16 +1,20 @@
 """Copies from a pod over connections that are cut."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.exec import Program
+from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Unreachable
+from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.tasks.cp import Place
-from kubectl_sky.tasks.ui import UI
+from kubectl_sky.tasks.ui import UI, Advance
 from kubectl_sky.words import kinds
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
@@ -43,6 +47,24 @@ def test_copy_of_folder_goes_on_where_connections_were_cut(
     assert proxy.cuts == 0
     assert (tmp_path / "copy" / "numbers").read_text().splitlines() == LINES
     assert (tmp_path / "copy" / "z").read_text() == "end\n"
+
+
+def test_copy_of_files_that_change_before_it_goes_on_is_an_error(
+    session: Session, place: Place, proxy: CuttingProxy, namespace: str, tmp_path: Path
+) -> None:
+    class Change(UI):
+        """Remove a file while the copy begins."""
+
+        @contextmanager
+        def transfer(self, label: str, size: int) -> Iterator[Advance]:
+            remove = Program(namespace, "a", "main", ["rm", "-f", "/tmp/out/z"])
+            yield lambda count: executing.run(session, remove, Pipes())
+
+    proxy.budget = 500_000
+    proxy.cuts = 1
+    place = structs.replace(place, ui=Change())
+    with pytest.raises(ClusterError, match="the files have changed since the copy began"):
+        place.get("/tmp/out", str(tmp_path / "copy"))
 
 
 def test_copy_of_file_that_begins_nowhere_is_unreachable(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.plan.tpu import check_nodes, find_slice, spread
+from kubectl_sky.plan.tpu import check_nodes, find_slice, spans_nodes, spread
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.pipeline import parse_array
 from kubectl_sky.spec.task import Accelerator, Resources, Task
@@ -59,6 +59,11 @@ def test_slice_of_several_cluster_nodes_has_a_node_for_each(nodes: int) -> None:
     check_nodes(task)
     spreaded = spread(task)
     assert (spreaded.num_nodes, spreaded.backend) == (4, "jobset")
+
+
+def test_nodes_with_a_slice_each_span_no_slice() -> None:
+    assert spans_nodes(make_task(SLICE))
+    assert not spans_nodes(make_task("tpu-v5litepod-8", num_nodes=2))
 
 
 @pytest.mark.parametrize("task", [make_task("tpu-v6e-8"), make_task("A100", num_nodes=2)])

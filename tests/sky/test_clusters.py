@@ -44,9 +44,9 @@ def test_launch_request_is_an_id_and_a_pair(api: FakeCluster) -> None:
     assert request[0] == job_id and len(request) == 2 and request
     assert json.loads(json.dumps({"id": request}))["id"] == str(request)
     output = io.StringIO()
-    assert sky.stream_and_get(str(request), output_stream=output) == (job_id, handle)
+    assert sky.stream_and_get(request, output_stream=output) == (job_id, handle)
     assert output.getvalue().endswith(f"submitted {job_id}\n")
-    with pytest.raises(UnknownName, match="only its own program"):
+    with pytest.raises(UnknownName, match="use what the call has returned"):
         sky.get("other")
 
 

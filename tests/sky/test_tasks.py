@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_sky import Task as File
 from kubectl_sky import sky
-from kubectl_sky.errors import InvalidFiles
+from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.sky.exceptions import NotSupportedError
 
 
@@ -136,3 +136,19 @@ def test_field_not_set_is_none_and_other_names_are_no_attributes() -> None:
     assert (task.service, task.get_event_callback()) == (None, "echo")
     for item in (task, sky.Resources(), sky.Storage("b"), sky.Dag()):
         assert not hasattr(item, "colour")
+
+
+def test_dag_without_tasks_is_not_supported() -> None:
+    with pytest.raises(NotSupportedError, match="the Dag has no task"):
+        sky.Dag().to_yaml_configs()
+
+
+def test_calls_without_a_name_are_refused() -> None:
+    with pytest.raises(UserError, match="no job is named"):
+        sky.jobs.cancel()
+    with pytest.raises(UserError, match="no service is named"):
+        sky.serve.down()
+
+
+def test_no_resources_are_those_of_an_empty_task() -> None:
+    assert sky.Task(run="x").set_resources([]).to_yaml_config() == {"run": "x"}
