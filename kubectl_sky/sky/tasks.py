@@ -99,6 +99,8 @@ class Task(Fields):
 
     def __getattr__(self, name: str) -> Any:
         verb, _, field = name.partition("_")
+        if field not in (*names_of(self._schema), *_MAPS, *_FOR_OPTIMIZER):
+            return super().__getattr__(name)
         if verb == "set":
             return partial(self._set, field)
         if verb == "get":

@@ -152,3 +152,8 @@ def test_calls_without_a_name_are_refused() -> None:
 
 def test_no_resources_are_those_of_an_empty_task() -> None:
     assert sky.Task(run="x").set_resources([]).to_yaml_config() == {"run": "x"}
+
+
+def test_setter_of_an_unknown_field_does_not_exist() -> None:
+    with pytest.raises(AttributeError, match="set_rn"):
+        sky.Task(run="x").set_rn("y")
