@@ -11,7 +11,6 @@ from kubectl_sky.slurm.options import (
     SRUN_NOTES,
     SRUN_PER_NODE,
     SRUN_PLAIN,
-    SRUN_RENAMED,
     SRUN_VALUED,
 )
 from kubectl_sky.slurm.shell import Command, Word
@@ -145,7 +144,6 @@ def _option(word: str) -> tuple[str, str | None]:
     """Return the name of an option, and its value in the word, if any; "" if it is unknown."""
     if word.startswith("--"):
         name, equals, value = word[2:].partition("=")
-        name = SRUN_RENAMED.get(name, name)
         known = name if name in _SRUN_NAMES else ""
         given = value if equals else None
         return known, given

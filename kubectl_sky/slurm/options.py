@@ -160,9 +160,8 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "--image": (_SHIFTER, _CONTAINER),
     "--module": (_SHIFTER, _CONTAINER),
 }
-SRUN_RENAMED = {"job-id": "jobid", "cpu_bind": "cpu-bind", "mem_bind": "mem-bind"}
-
-# Options of srun that take a value, by their short form; runtime/srun.py has the same.
+# Options of srun that take a value, by their short form, and others. Only runtime/srun.py's own
+# short options are there, too.
 SRUN_VALUED: Mapping[str, str] = {
     "A": "account", "C": "constraint", "D": "chdir", "E": "preserve-env", "G": "gpus",
     "J": "job-name", "L": "licenses", "N": "nodes", "S": "core-spec", "T": "threads", "W": "wait",
@@ -170,25 +169,23 @@ SRUN_VALUED: Mapping[str, str] = {
     "n": "ntasks", "o": "output", "p": "partition", "q": "qos", "r": "relative", "t": "time",
     "w": "nodelist", "x": "exclude",
     **dict.fromkeys((
-        "accel-bind", "auto-resume", "bcast", "comment", "container-env", "container-image",
-        "container-mounts", "container-name", "container-workdir", "cpu-bind", "cpu-freq",
-        "cpus-per-gpu", "epilog", "export", "gpu-bind", "gpu-freq", "gpus-per-node",
-        "gpus-per-task", "gres", "gres-flags", "hint", "jobid", "mail-type", "mail-user", "mem",
-        "mem-bind", "mem-per-cpu", "mem-per-gpu", "mpi", "network", "ntasks-per-core",
+        "accel-bind", "bcast", "comment", "container-env", "container-image", "container-mounts",
+        "container-name", "container-workdir", "cpu-bind", "cpu_bind", "cpu-freq", "cpus-per-gpu",
+        "epilog", "export", "gpu-bind", "gpu-freq", "gpus-per-node", "gpus-per-task", "gres",
+        "gres-flags", "hint", "jobid", "job-id", "mail-type", "mail-user", "mem", "mem-bind",
+        "mem_bind", "mem-per-cpu", "mem-per-gpu", "mpi", "network", "ntasks-per-core",
         "ntasks-per-gpu", "ntasks-per-node", "ntasks-per-socket", "open-mode", "prolog",
         "profile", "propagate", "reservation", "signal", "slurmd-debug", "switches",
         "task-epilog", "task-prolog", "threads-per-core", "tmp", "tres-per-task"
     ), ""),
 }  # fmt: skip
 SRUN_PLAIN: Mapping[str, str] = {
-    "K": "kill-on-bad-exit", "O": "overcommit", "Q": "quiet", "X": "disable-status",
-    "Z": "no-allocate", "k": "no-kill", "l": "label", "s": "oversubscribe", "u": "unbuffered",
-    "v": "verbose",
+    "K": "kill-on-bad-exit", "O": "overcommit", "Q": "quiet", "k": "no-kill", "l": "label",
+    "s": "oversubscribe", "u": "unbuffered", "v": "verbose",
     **dict.fromkeys((
-        "contiguous", "exact", "exclusive", "overlap", "pty", "container-mount-home",
-        "container-remap-root", "container-writable", "no-container-mount-home",
-        "no-container-remap-root", "no-container-entrypoint", "spread-job", "use-min-nodes",
-        "wait-all-nodes", "whole"
+        "container-mount-home", "container-remap-root", "container-writable", "exact",
+        "exclusive", "no-container-entrypoint", "no-container-mount-home",
+        "no-container-remap-root", "overlap", "pty"
     ), ""),
 }  # fmt: skip
 # Options of srun without an equal, and why. Those that choose ranks, GPUs, output and the like are
@@ -209,6 +206,12 @@ SRUN_NOTES: Mapping[str, str] = {
     "task-epilog": _CLUSTER,
     "dependency": "the step starts at once",
     "reservation": _CLUSTER,
+    "distribution": "tasks are numbered in blocks",
+    "relative": "use --nodelist",
+    "exclude": "use --nodelist",
+    "input": "use < FILE",
+    "gpus": "use --gres=gpu:N or --gpus-per-task",
+    "gpus-per-node": "use --gres=gpu:N",
 }
 # Options of srun that do not matter where the command runs once on each node.
 SRUN_PER_NODE = frozenset(

@@ -37,10 +37,23 @@ END
 srun -l bash -c "$(cat task.sh)" bash "$1"
 srun -n 2 --ntasks-per-node=1 echo "$2"
 echo input | srun -n 1 cat
-yes | srun -n 1 head -c 1000000 | wc -c
+srun -n 1 bash << END
+echo document
+END
+head -c 1000000 /dev/zero | srun -n 1 wc -c
+srun -n 1 head -c 3000000 /dev/zero | wc -c
+yes | srun -n 1 cat || echo too much
 srun -n 2 -o out-%t.txt echo file
 cat out-1.txt
 """
+INPUT = (
+    "input",
+    "document",
+    "1000000",
+    "3000000",
+    "srun: error: stdin has more than 1 MiB: let the command read a file",
+    "too much",
+)
 
 
 def test_srun_starts_tasks_on_all_ranks_with_their_variables(sky: Command) -> None:
@@ -48,7 +61,7 @@ def test_srun_starts_tasks_on_all_ranks_with_their_variables(sky: Command) -> No
     assert done.returncode == 0, done.stderr
     lines = lines_of(done)
     assert sorted(lines[:4]) == [f"{n}: {n}.{n % 2}.{n // 2}/4 yes {n // 2} a b" for n in range(4)]
-    assert lines[4:] == ["--lr=1", "--lr=1", "input", "1000000", "file"]
+    assert lines[4:] == ["--lr=1", "--lr=1", *INPUT, "file"]
 
 
 BACKGROUND = r"""
