@@ -91,5 +91,5 @@ def _convert(path: str) -> str:
         hint = "--from reads a file that starts with #! and has lines with #SBATCH"
         raise UserError(f"{path} is no batch script of Slurm", hint)
     (document,) = documents.read_documents(path, sys.stdin.buffer)
-    output.notes(map(str, document.warnings))
+    output.notes((*map(str, document.warnings), *document.notes))
     return writer.document(document.data).rstrip("\n")

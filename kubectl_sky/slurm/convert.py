@@ -57,10 +57,10 @@ def convert(text: str, file: str, call: Call, table: Table) -> Document:
     draft = Draft(text.replace("\r\n", "\n"), file, table)
     original_name = _put_name(draft)
     draft.data["resources"] = {}
-    gpu_type = _put_tables(draft)
+    partition_gpus = _put_tables(draft)
     shape = resources.put_shape(draft)
     resources.put_sizes(draft, shape)
-    resources.put_gpus(draft, shape, gpu_type)
+    resources.put_gpus(draft, shape, partition_gpus)
     if not call.sets_image:
         resources.put_image(draft)
 
@@ -92,8 +92,8 @@ def _put_name(draft: Draft) -> str:
 
 
 def _put_tables(draft: Draft) -> str:
-    """Carry out what the settings say of partition and so on; return the type of GPUs there."""
-    gpu_type = ""
+    """Carry out what the settings say of partition and so on; return the GPUs there."""
+    gpus = ""
     for option, field in _TABLES.items():
         directive = draft.given.get(option)
         if directive is None:
@@ -104,13 +104,17 @@ def _put_tables(draft: Draft) -> str:
             hint = f"write there slurm: {{{field}: {{{value}: {{queue: QUEUE}}}}}}"
             draft.warn(directive, f"not carried out: {value} is not in the settings", hint)
             continue
+        parts = []
         for name, item in meaning.items():
             if name == "accelerators":
-                gpu_type = item
+                gpus = item
             else:
                 path = _QUEUE if name == "queue" else ("resources", name)
                 draft.put(path, item, directive)
-    return gpu_type
+            pairs = item.items() if isinstance(item, dict) else ()
+            parts.append(f"{name} {','.join(f'{key}={text}' for key, text in pairs) or item}")
+        draft.note(directive, ", ".join(parts))
+    return gpus
 
 
 def _put_variables(draft: Draft) -> None:

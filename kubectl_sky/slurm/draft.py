@@ -21,6 +21,7 @@ class Draft:
         lines = text.split("\n")
         header = directives.read_header(lines, file)
         self.problems = list(header.problems)
+        self.notes: list[str] = []
         self.given = {item.name: item for item in header.directives}  # the last one counts
         self.interpreter = lines[0]
         self.skipped = header.end  # lines before the body
@@ -51,6 +52,12 @@ class Draft:
 
     def warn(self, directive: Directive, message: str, hint: str = "") -> None:
         self._add((directive.line, directive.column), directive.written, message, hint, "warning")
+
+    def note(self, directive: Directive, text: str) -> None:
+        """Say what the settings made of an option."""
+        separator = "=" if directive.written.startswith("--") else " "
+        option = printable(separator.join(filter(None, (directive.written, directive.value))))
+        self.notes.append(f"{self.file}:{directive.line}: {option}: {text}")
 
     def refuse(self, directive: Directive, message: str, hint: str = "") -> None:
         self._add((directive.line, directive.column), directive.written, message, hint, "error")
@@ -91,7 +98,9 @@ class Draft:
         root = self._node(self.data, (), (1, 1))
         warnings = tuple(sorted(item for item in self.problems if item.severity != "error"))
         names = (self.data.get("name"),)
-        return Document(self.file, self.data, root, names=names, warnings=warnings)
+        return Document(
+            self.file, self.data, root, names=names, warnings=warnings, notes=tuple(self.notes)
+        )
 
     def _node(self, value: Data, path: Path, above: Position) -> YamlNode:
         position = self._positions.get(path, above)

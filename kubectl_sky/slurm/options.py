@@ -22,7 +22,6 @@ class Option(Struct, frozen=True):
 _CLUSTER = "it is about Slurm's cluster"
 _CPUS = "the kubelet places the CPUs of a pod"
 _GPUS = "pods get their GPUs from the device plugin"
-_SHARE = "several tasks can share a cluster node"
 
 _READ = (
     Option("nodes", "N"),
@@ -57,6 +56,7 @@ _READ = (
     Option("mail-type"),
     Option("mail-user"),
     Option("container-image"),
+    Option("exclusive", value="optional"),
 )
 # What is so anyway, or changes nothing that a task has.
 _WITHOUT_EFFECT = (
@@ -79,8 +79,7 @@ _WITHOUT_EFFECT = (
     Option("wait-all-nodes"),
 )
 _NOT_CARRIED_OUT = (
-    Option("exclusive", value="optional", note=_SHARE, hint="request all its GPUs or CPUs"),
-    Option("oversubscribe", "s", "none", _SHARE),
+    Option("oversubscribe", "s", "none", "several tasks can share a cluster node"),
     Option("nodelist", "w", note="cluster nodes have other names", hint="use a label, or exclude"),
     Option("nodefile", "F", note="cluster nodes have other names"),
     Option("reservation", note=_CLUSTER, hint="use a queue"),

@@ -94,12 +94,14 @@ def _gres(draft: Draft) -> Iterator[tuple[Directive, str, str]]:
             yield directive, kind, rest
 
 
-def put_gpus(draft: Draft, shape: Shape, default_type: str) -> None:
-    """Request the GPUs; `default_type` is that of the partition, for GPUs without a type."""
+def put_gpus(draft: Draft, shape: Shape, default: str) -> None:
+    """Request the GPUs; `default` is those of the partition, such as H100 or H100:8."""
     for directive, kind, _ in _gres(draft):
         if kind not in ("gpu", "none"):
             draft.warn(directive, f"not carried out: {printable(kind)} is of Slurm's cluster")
     requested = list(_requested_gpus(draft, shape))
+    if exclusive := draft.given.get("exclusive"):
+        _put_exclusive(draft, exclusive, default, has_gpus=bool(requested))
     if not requested:
         return
     directive, gpus, number = requested[0]
@@ -112,9 +114,22 @@ def put_gpus(draft: Draft, shape: Shape, default_type: str) -> None:
         draft.warn(
             directive, message, f"name it in the settings: slurm: {{gpus: {{{kind}: A100}}}}"
         )
-    name = name or default_type
+    name = name or default.partition(":")[0]
     accelerators = f"{name}:{number}" if name else number
     draft.put(("resources", "accelerators"), accelerators, directive)
+
+
+def _put_exclusive(draft: Draft, directive: Directive, default: str, has_gpus: bool) -> None:
+    """Request all GPUs of a node, if the settings have their number."""
+    message = "not carried out: several tasks can share a cluster node"
+    if has_gpus:
+        draft.warn(directive, message, "request all its GPUs")
+    elif ":" in default:
+        draft.put(("resources", "accelerators"), default, directive)
+        draft.note(directive, f"accelerators {default}")
+    else:
+        hint = "for all GPUs of one, add their number: #SBATCH --gres=gpu:8"
+        draft.warn(directive, f"{message}, and the task has no GPU", hint)
 
 
 def put_image(draft: Draft) -> None:

@@ -109,6 +109,7 @@ class Document(Struct, frozen=True, dict=True):
     title: Data = None  # the name in the header
     # What of the format that it was converted from is not carried out.
     warnings: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()  # what the settings made of it
     sources: Mapping[Path, str] = {}  # the flag that replaced the file's value, by path
 
     @property

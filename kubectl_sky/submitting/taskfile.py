@@ -63,7 +63,7 @@ class TaskFile(Struct, frozen=True):
     templates: Path | None
     warnings: tuple[Problem, ...]
     settings: Settings
-    remarks: tuple[str, ...] = ()  # notes on how flags and context change the file
+    remarks: tuple[str, ...] = ()  # notes on how flags, settings and context change the file
     max_bytes: int = sys.maxsize  # of the manifests
 
     @property
@@ -160,6 +160,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     ui.review(review.reported)
     ui.notes(packer.notes)
 
+    notes = [note for document in documents for note in document.notes]
     unread = _unread(documents, environ) if path else ()
     templates = Path(overrides.templates) if overrides.templates else None
     return TaskFile(
@@ -169,7 +170,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         templates=templates,
         warnings=tuple(problems),
         settings=settings,
-        remarks=(*remarks, *unread),
+        remarks=(*remarks, *notes, *unread),
         max_bytes=source.max_bytes,
     )
 

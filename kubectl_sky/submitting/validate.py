@@ -61,6 +61,7 @@ class Report(Struct, frozen=True):
     """The problems of one file.
 
     `remarks` are the flags that submit needs, and the settings of SkyPilot that are not read.
+    `document_notes` say what the settings make of a batch script.
     `task_file` has the tasks of a file without errors. It is None if they cannot be planned yet,
     for the reason `unplanned`.
     """
@@ -69,6 +70,7 @@ class Report(Struct, frozen=True):
     problems: tuple[Problem, ...]
     review: Review
     remarks: tuple[str, ...] = ()
+    document_notes: tuple[str, ...] = ()
     task_file: TaskFile | None = None
     unplanned: str = ""
 
@@ -78,8 +80,9 @@ class Report(Struct, frozen=True):
 
     @property
     def notes(self) -> Iterator[Danger | str]:
-        """Yield the dangers that settings do not refuse, and the remarks."""
+        """Yield the dangers that settings do not refuse, and other notes."""
         yield from list_first(self.review.reported)
+        yield from self.document_notes
         yield from (f"{self.file}: {remark}" for remark in self.remarks)
 
     def with_problems(self, problems: Iterable[Problem]) -> "Report":
@@ -133,7 +136,8 @@ def check(
         if needed := " ".join(dict.fromkeys(flags)):
             remarks.append(f"submit needs {needed}")
 
-        report = Report(path, (*problems, *reviewed.refused), reviewed, tuple(remarks))
+        notes = tuple(note for document in documents for note in document.notes)
+        report = Report(path, (*problems, *reviewed.refused), reviewed, tuple(remarks), notes)
         if not report.erroneous:
             report = _plan(report, documents, settings, environ, as_task, reads_files)
         reports.append(report)

@@ -110,6 +110,10 @@ def test_partition_and_qos_in_the_settings_are_carried_out() -> None:
     }
     assert document.get("config", "kubernetes", "kueue", "local_queue_name") == "team"
     assert document.warnings == ()
+    assert document.notes == (
+        "train.sbatch:2: -p gpu: queue team, accelerators H100, labels disk=ssd",
+        "train.sbatch:3: -q high: priority_class urgent",
+    )
 
 
 def test_partition_that_is_not_in_the_settings_says_what_to_write() -> None:
@@ -117,6 +121,25 @@ def test_partition_that_is_not_in_the_settings_says_what_to_write() -> None:
     assert warning == (
         "train.sbatch:2:21: --partition: warning: not carried out: gpu is not in the settings;"
         " write there slurm: {partitions: {gpu: {queue: QUEUE}}}"
+    )
+
+
+def test_exclusive_requests_the_gpus_of_the_partition() -> None:
+    table: dict[str, Any] = {"partitions": {"gpu": {"accelerators": "H100:8"}}}
+    document = make_document("-p gpu", "--exclusive", **table)
+    assert document.get("resources") == {"accelerators": "H100:8"}
+    assert document.warnings == ()
+    assert document.notes[1] == "train.sbatch:3: --exclusive: accelerators H100:8"
+    with_gres = make_data("-p gpu", "--exclusive", "--gres=gpu:2", **table)
+    assert with_gres["resources"] == {"accelerators": "H100:2"}
+
+
+def test_exclusive_without_gpus_says_what_to_write() -> None:
+    (warning,) = warnings("--exclusive")
+    assert warning == (
+        "train.sbatch:2:9: --exclusive: warning: not carried out: several tasks can share a"
+        " cluster node, and the task has no GPU;"
+        " for all GPUs of one, add their number: #SBATCH --gres=gpu:8"
     )
 
 
