@@ -7,12 +7,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import did_you_mean
 from kubectl_sky.slurm import shell
-from kubectl_sky.slurm.options import (
-    SRUN_NOTES,
-    SRUN_PER_NODE,
-    SRUN_PLAIN,
-    SRUN_VALUED,
-)
+from kubectl_sky.slurm.options import SRUN_BY_LETTER, SRUN_BY_NAME, SRUN_NOTES, SRUN_OF_RANKS
 from kubectl_sky.slurm.shell import Command, Word
 from kubectl_sky.spec.scripts import MAX_SCRIPT
 
@@ -53,13 +48,6 @@ _CONTAINERS = ("singularity", "apptainer")
 _CONTAINER_VALUES = frozenset({
     "-B", "--bind", "-H", "--home", "-W", "--workdir", "--pwd", "--overlay", "-o", "--env"
 })  # fmt: skip
-_SRUN_NAMES = {
-    *SRUN_VALUED,
-    *SRUN_VALUED.values(),
-    *SRUN_PLAIN,
-    *SRUN_PLAIN.values(),
-    "multi-prog",
-}
 _EQUAL_COUNTS = ("$SLURM_NNODES", "$SLURM_JOB_NUM_NODES", "$SLURM_NTASKS", "$SLURM_NPROCS")
 _EXPORTS = ("export", "declare", "readonly")
 _MAX_IMAGE = 1000  # characters of a name
@@ -129,26 +117,20 @@ def _srun(command: Command) -> Srun:
         word = words.pop(0)
         if word.plain == "--":
             break
-        name, value = _option(word.plain)
-        takes_value = name in SRUN_VALUED or name in SRUN_VALUED.values()
-        if not name:
-            unknown.append(word)
-        elif value is None and takes_value and words:
-            options[name] = (words.pop(0).plain, word.start)
+        if word.plain.startswith("--"):
+            name, equals, value = word.plain[2:].partition("=")
+            option = SRUN_BY_NAME.get(name)
         else:
-            options[name] = (value or "", word.start)
+            option = SRUN_BY_LETTER.get(word.plain[1])
+            value = word.plain[2:]
+            equals = value
+        if option is None:
+            unknown.append(word)
+            continue
+        if not equals and option.value == "required" and words:
+            value = words.pop(0).plain
+        options[option.name] = (value, word.start)
     return Srun(command, options, tuple(words), tuple(unknown))
-
-
-def _option(word: str) -> tuple[str, str | None]:
-    """Return the name of an option, and its value in the word, if any; "" if it is unknown."""
-    if word.startswith("--"):
-        name, equals, value = word[2:].partition("=")
-        known = name if name in _SRUN_NAMES else ""
-        given = value if equals else None
-        return known, given
-    name = SRUN_VALUED.get(word[1]) or SRUN_PLAIN.get(word[1]) or ""
-    return name, word[2:].removeprefix("=") or None
 
 
 def refusals(body: Body) -> Iterator[Finding]:
@@ -163,18 +145,9 @@ def refusals(body: Body) -> Iterator[Finding]:
             hint = "start each program with an srun, in the background"
             yield offset, "--multi-prog", "not supported: one command for all tasks", hint
         for word in srun.unknown:
-            known = (*SRUN_VALUED, *SRUN_VALUED.values(), *SRUN_PLAIN, *SRUN_PLAIN.values())
             name = word.plain.lstrip("-").partition("=")[0]
-            yield (
-                word.start,
-                f"srun {word.plain}",
-                "unknown option",
-                did_you_mean(name, known).strip(),
-            )
-
-
-def _base(image: str) -> str:
-    return image.rpartition("/")[2]
+            hint = did_you_mean(name, SRUN_BY_NAME).strip()
+            yield word.start, f"srun {word.plain}", "unknown option", hint
 
 
 def _container_image(command: Command) -> Word | None:
@@ -200,7 +173,7 @@ def known_image(image: str, body: Body, images: Mapping[str, str]) -> str:
     """Return the container image that a name means, or ""."""
     image = expand(image, body)
     for name, mapped in images.items():
-        if name in (image, _base(image)):
+        if name in (image, image.rpartition("/")[2]):
             return mapped
     if image.startswith("docker://"):
         return image.removeprefix("docker://").replace("#", "/", 1)
@@ -267,17 +240,13 @@ def _command_notes(command: Command, nodes: int) -> Iterator[Finding]:
     if command.name in _NOT_CARRIED_OUT:
         reason, hint = _NOT_CARRIED_OUT[command.name]
         yield command.start, command.name, f"not carried out: {reason}", hint
-    if command.name == "scontrol" and _subcommand(command) not in ("show hostname", "show job"):
+    subcommand = " ".join(word.plain for word in command.words[1:3])
+    if command.name == "scontrol" and not subcommand.startswith(("show hostname", "show job")):
         message = "not carried out: only show hostnames and show job work in a task"
         yield command.start, "scontrol", message, ""
     if command.name in _MPI and nodes > 1:
         message = "not carried out on other nodes: they have no ssh"
         yield command.start, command.name, message, "use srun, or the backend mpijob"
-
-
-def _subcommand(command: Command) -> str:
-    words = " ".join(word.plain for word in command.words[1:3])
-    return re.sub(r"^(show) (hostname|job)\w*$", r"\1 \2", words)
 
 
 def images(body: Body, settings: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
@@ -325,8 +294,10 @@ def _is_simple(srun: Srun, nodes: int) -> bool:
 
 
 def _fits_node(name: str, value: str, nodes: int) -> bool:
-    if name in SRUN_PER_NODE:
-        return True
     if name in ("nodes", "ntasks"):
         return value == str(nodes) or re.sub("[{}]", "", value) in _EQUAL_COUNTS
-    return name == "ntasks-per-node" and value in ("1", "$SLURM_NTASKS_PER_NODE")
+    if name == "ntasks-per-node":
+        return value in ("1", "$SLURM_NTASKS_PER_NODE")
+    if name == "export":
+        return "=" not in value
+    return name not in SRUN_OF_RANKS

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.slurm import directives, shell
+from kubectl_sky.slurm import directives
 from kubectl_sky.slurm.body import Body, Finding, read
 from kubectl_sky.slurm.directives import Directive
 from kubectl_sky.spec.document import Data, Document, Path, Position, YamlNode, printable
@@ -74,9 +74,9 @@ class Draft:
 
     def position(self, offset: int) -> Position:
         """Return the position in the script of an offset in its body."""
-        line = shell.line_of(self.body.text, offset)
+        line = self.skipped + self.body.text.count("\n", 0, offset) + 1
         start = self.body.text.rfind("\n", 0, offset) + 1
-        return self.skipped + line, offset - start + 1
+        return line, offset - start + 1
 
     def read(self, name: str, parse: Callable[[str], Any]) -> Any:
         """Return the value of an option; None if it is not given or invalid."""

@@ -30,8 +30,6 @@ def put_shape(draft: Draft) -> Shape:
     tasks = draft.read("ntasks", values.count)
     per_node = draft.read("ntasks-per-node", values.count)
     source = given.get("nodes") or given.get("ntasks-per-node")
-    if "ntasks-per-gpu" in given:
-        draft.warn(given["ntasks-per-gpu"], "not carried out", "use --ntasks-per-node")
     if nodes is None:
         nodes = -(-tasks // per_node) if tasks and per_node else 1
     elif "-" in given["nodes"].value:

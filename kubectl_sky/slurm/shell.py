@@ -64,10 +64,6 @@ def commands(text: str) -> list[Command]:
     return sorted(_read(text, 0, len(text), 0), key=lambda command: command.start)
 
 
-def line_of(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
-
-
 class _Line(Struct):
     """The words since the last operator, and the state around them."""
 

@@ -250,6 +250,7 @@ def test_single_srun_of_a_task_per_node_runs_on_every_node(body: str, run: str |
         "srun a &\nwait",
         "srun a | tee log",
         "srun -N1 a",
+        "srun --export=ALL,A=1 a",
         "srun $ARGS a",
         "for i in 1 2; do srun a; done",
         "python x.py\nsrun a",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.slurm.options import SRUN_PLAIN, SRUN_VALUED
+from kubectl_sky.slurm.options import SRUN_BY_LETTER, SRUN_BY_NAME
 from kubectl_sky.words import assets
 
 
@@ -47,9 +47,11 @@ def test_command_line_that_is_wrong_fails(srun: ModuleType, words: str) -> None:
 
 
 def test_options_without_value_are_those_that_a_submit_knows(srun: ModuleType) -> None:
-    names = {short: name or short for short, name in SRUN_PLAIN.items()}
-    assert set(srun.FLAGS) == set(names.values())
-    assert set(srun.VALUED) == {name for name in SRUN_VALUED if len(name) == 1}
+    assert [name for name in srun.FLAGS if SRUN_BY_NAME[name].value == "required"] == []
+    assert [name for name in srun.VALUED if SRUN_BY_LETTER[name].value != "required"] == []
+    for letter, name in srun.NAMES.items():
+        assert SRUN_BY_LETTER[letter].name == name
+        assert (name in srun.FLAGS) == (letter not in srun.VALUED)
 
 
 @pytest.mark.parametrize(
