@@ -146,8 +146,8 @@ def _put_limits(draft: Draft) -> None:
     if directive := given.get("requeue"):
         path = ("resources", "job_recovery")
         draft.put(path, {"max_restarts_on_errors": 0}, directive)
-    if directive := given.get("exclude"):
-        draft.put((*_OWN, "exclude_nodes"), values.names(directive.value), directive)
+    if (excluded := draft.read("exclude", values.names)) is not None:
+        draft.put((*_OWN, "exclude_nodes"), excluded, given["exclude"])
     if directive := given.get("dependency"):
         message = "not carried out: it is about jobs of Slurm"
         draft.warn(directive, message, "submit --after TASK waits for another task")

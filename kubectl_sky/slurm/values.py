@@ -5,7 +5,9 @@ import re
 from msgspec import Struct
 
 _UNITS = {"": 1, "K": 0, "M": 1, "G": 1024, "T": 1024 * 1024}  # in MiB; K is rounded up
-_MAX_NUMBERS = 100_000
+_MAX_NUMBERS = 100_000  # of an array, in all its parts with steps
+_MAX_NAMES = 10_000  # of a list, in all its ranges
+_MAX_NAME = 253  # characters of a cluster node's name
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d+){0,2})")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
@@ -88,6 +90,7 @@ def numbers(text: str) -> str:
     """
     ranges, percent, limit = text.partition("%")
     parts = []
+    total = 0
     for part in ranges.strip("[]").split(","):
         match = re.fullmatch(r"\s*(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?\s*", part)
         if not match or (match[3] and not int(match[3])):
@@ -97,28 +100,29 @@ def numbers(text: str) -> str:
             parts.append(first if last is None else f"{first}-{last}")
             continue
         listed = range(int(first), int(last) + 1, int(step))
-        if len(listed) > _MAX_NUMBERS:
+        total += len(listed)
+        if total > _MAX_NUMBERS:
             raise ValueError(f"more than {_MAX_NUMBERS:,} numbers")
         parts += map(str, listed)
     return ",".join(parts) + (f"%{limit.strip()}" if percent else "")
 
 
 def names(text: str) -> list[str]:
-    """Return the names of a list such as n[01-03],m7."""
+    """Return the names of a list such as n[01-03],m7. Raises ValueError."""
     listed = []
-    for part in re.findall(r"(?:\[[^\]]*\]|[^,\[])+", text):
+    for part in re.findall(r"(?:\[[^\[\]]*\]|[^,\[])+", text):
         match = re.fullmatch(r"([^\[]*)\[([^\]]*)\](.*)", part)
-        if not match:
+        if not match or len(match[1]) + len(match[3]) > _MAX_NAME:
             listed.append(part.strip())
             continue
         for numbers_ in match[2].split(","):
             first, _, last = numbers_.partition("-")
             ends = (first, last or first)
-            if not all(end.isdigit() and len(end) < 7 for end in ends):
+            if not all(end.isdecimal() and len(end) < 7 for end in ends):
                 listed.append(part)
                 break
-            listed += [
-                f"{match[1]}{number:0{len(first)}}{match[3]}"
-                for number in range(int(ends[0]), min(int(ends[1]), int(ends[0]) + 9999) + 1)
-            ]
+            range_ = range(int(ends[0]), int(ends[1]) + 1)
+            if len(listed) + len(range_) > _MAX_NAMES:
+                raise ValueError(f"more than {_MAX_NAMES:,} names")
+            listed += [f"{match[1]}{number:0{len(first)}}{match[3]}" for number in range_]
     return listed

@@ -52,9 +52,10 @@ def test_array_in_each_form_is_numbers(text: str, expected: str) -> None:
     assert values.numbers(text) == expected
 
 
-def test_array_with_too_many_numbers_is_refused() -> None:
+@pytest.mark.parametrize("text", ["0-9999999:2", "0-99999:2,0-99999:2,0-9:5"])
+def test_array_with_too_many_numbers_in_all_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="more than 100,000 numbers"):
-        values.numbers("0-9999999:2")
+        values.numbers(text)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,14 @@ def test_gpus_have_type_and_number(text: str, expected: tuple[str, int]) -> None
 
 def test_names_with_ranges_are_listed() -> None:
     assert values.names("n[08-10],m[1,3]x,k") == ["n08", "n09", "n10", "m1x", "m3x", "k"]
+
+
+@pytest.mark.parametrize("text", ["n[0-10000]", "n[0-5000,0-5000]", "n[0-5000],m[0-5000]"])
+def test_list_with_too_many_names_in_all_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="more than 10,000 names"):
+        values.names(text)
+
+
+def test_list_with_a_long_name_is_not_expanded() -> None:
+    name = "n" * 1000
+    assert values.names(f"{name}[0-9999]") == [f"{name}[0-9999]"]
