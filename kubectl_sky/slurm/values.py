@@ -8,8 +8,8 @@ _UNITS = {"": 1, "K": 0, "M": 1, "G": 1024, "T": 1024 * 1024}  # in MiB; K is ro
 _MAX_NUMBERS = 100_000  # of an array, in all its parts with steps
 _MAX_NAMES = 10_000  # of a list, in all its ranges
 _MAX_NAME = 253  # characters of a cluster node's name
-_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d+){0,2})")
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_TIME = re.compile(r"(?:(?P<days>\d{1,9})-)?(?P<rest>\d{1,9}(?::\d{1,9}){0,2})")
+_MEMORY = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 def seconds(text: str) -> int | None:

@@ -54,6 +54,8 @@ def test_directive_after_the_first_command_is_named() -> None:
         ("--time", "train.sbatch:2:9: --time: expected a value"),
         ("--time=1:2:3:4", "--time: expected a time such as 90"),
         ("--mem=lots", "--mem: expected a size such as 64G"),
+        ("--mem=" + "9" * 400, "--mem: expected a size such as 64G"),
+        ("--time=" + "9" * 5000, "--time: expected a time such as 90"),
         ("--gres=gpu:many:x", "--gres: expected GPUs such as 4 or a100:4"),
         ("--array=1-x", "--array: expected numbers such as 0-9"),
         ("hetjob", "hetjob: not supported: heterogeneous jobs"),
