@@ -64,9 +64,9 @@ def read_documents(
 def parse(text: bytes, name: str, call: Call, environ: Mapping[str, str]) -> tuple[Document, ...]:
     """Return the documents of a task file, or that of a batch script of Slurm.
 
-    Raises InvalidFiles.
+    A server reads no scripts: the folder that they start in is the client's. Raises InvalidFiles.
     """
-    if not is_script(text):
+    if name == REQUEST or not is_script(text):
         return read_yaml(text, name)
     table = preferences(environ).slurm
     return (convert(read_text(text, name), name, call, table),)

@@ -212,6 +212,13 @@ def test_validate_on_server_does_not_read_scripts() -> None:
     assert prepare(source, UI()).warnings == ()
 
 
+def test_validate_on_server_reads_no_batch_script() -> None:
+    text = b"#!/bin/bash\n#SBATCH --nodes=2\nsrun hostname\n"
+    (report,) = check([REQUEST], io.BytesIO(text), {}, local_files="refuse")
+    assert [problem.path for problem in report.problems] == [""]
+    assert "expected fields" in report.problems[0].message
+
+
 @pytest.mark.parametrize("settings", ["image: base:1\n", "defaults: skypilot\n"])
 def test_validate_image_in_settings_has_no_program_warning(tmp_path: Path, settings: str) -> None:
     assert checked(tmp_path, "run: |\n  git pull\n", settings) == []
