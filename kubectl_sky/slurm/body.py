@@ -9,7 +9,6 @@ from kubectl_sky.errors import did_you_mean
 from kubectl_sky.slurm import shell
 from kubectl_sky.slurm.options import SRUN_BY_LETTER, SRUN_BY_NAME, SRUN_NOTES, SRUN_OF_RANKS
 from kubectl_sky.slurm.shell import Command, Word
-from kubectl_sky.spec.scripts import MAX_SCRIPT
 
 Finding = tuple[int, str, str, str]  # offset, what it is about, message, hint
 
@@ -51,6 +50,7 @@ _CONTAINER_VALUES = frozenset({
 _EQUAL_COUNTS = ("$SLURM_NNODES", "$SLURM_JOB_NUM_NODES", "$SLURM_NTASKS", "$SLURM_NPROCS")
 _EXPORTS = ("export", "declare", "readonly")
 _MAX_IMAGE = 1000  # characters of a name
+_MAX_PARTS = 20  # variables in it
 _IMAGE_FILES = (".sif", ".simg", ".img", ".sqsh")
 _MPI = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 _SLURM_WORD = re.compile(
@@ -58,7 +58,9 @@ _SLURM_WORD = re.compile(
 )
 _COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _CONTAINER_IMAGE = re.compile(r"""--container-image[= ]\s*["']?([^\s"')]+)""")
-_STEPS = re.compile(r"\bsrun\b|\b(?:bash|sh|source)\s+\S+\.(?:sh|bash|slurm|sbatch)\b|\./\S+\.sh\b")
+_STEPS = re.compile(
+    r"\bsrun\b|\b(?:bash|sh|source)\s+\S{1,200}\.(?:sh|bash|slurm|sbatch)\b|\./\S{1,200}\.sh\b"
+)
 _SPREADS = re.compile(r"\b(?:srun|mpirun|mpiexec|ssh|orterun|ray)\b")
 
 
@@ -104,7 +106,7 @@ class Body(Struct, frozen=True):
 
 
 def read(text: str) -> Body:
-    commands = tuple(shell.commands(text)) if len(text) <= MAX_SCRIPT else ()
+    commands = tuple(shell.commands(text))
     return Body(text, commands, _find_variables(text, commands))
 
 
@@ -182,16 +184,18 @@ def known_image(image: str, body: Body, images: Mapping[str, str]) -> str:
 
 
 _VARIABLE = re.compile(r"\$\{?(\w+)(?::?-([^}]*))?\}?")
-_DEFAULT = re.compile(r"\$\{(\w+):?=([^}]*)\}")
+_DEFAULT = re.compile(r"\$\{(\w+):?=([^}]{0,1000})\}")
 
 
 def expand(text: str, body: Body) -> str:
     """Return a text with the variables that the script sets once to a fixed text."""
     for _ in range(4):
         text = _VARIABLE.sub(
-            lambda found: body.variables.get(found[1]) or found[2] or found[0], text
-        )[:_MAX_IMAGE]
-    return text
+            lambda found: body.variables.get(found[1], "")[:_MAX_IMAGE] or found[2] or found[0],
+            text[:_MAX_IMAGE],
+            count=_MAX_PARTS,
+        )
+    return text[:_MAX_IMAGE]
 
 
 def _find_variables(text: str, commands: Sequence[Command]) -> dict[str, str]:

@@ -16,10 +16,12 @@ from kubectl_sky.slurm.options import BY_NAME
 from kubectl_sky.slurm.resources import Shape
 from kubectl_sky.spec.document import Document, Path, printable
 from kubectl_sky.spec.load import PartlyRead
+from kubectl_sky.spec.scripts import MAX_SCRIPT
 
 _INTERPRETER = re.compile(
-    r"#!\s*(?:/usr/bin/env\s+(?:-S\s+)?)?\S*?(?P<name>\w+)(?P<flags>(?:\s+-\S+)*)\s*$"
+    r"#!\s*(?:/usr/bin/env\s+(?:-S\s+)?)?(?:\S*[^\w\s])?(?P<name>\w+)(?P<flags>(?:\s+-\S+)*)\s*"
 )
+_MAX_INTERPRETER = 200  # characters of the first line
 _SHELLS = ("bash", "sh", "dash", "ksh")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 # Blanks at the end of a line, for which YAML would quote the script; not after a backslash.
@@ -52,8 +54,12 @@ class Call(Struct, frozen=True):
 def convert(text: str, file: str, call: Call, table: Table) -> Document:
     """Return the task of a batch script; its warnings name what is not carried out.
 
-    Raises PartlyRead, with the rest of the task.
+    Raises PartlyRead, with the rest of the task, and InvalidFiles.
     """
+    if len(text) > MAX_SCRIPT:
+        message = f"the batch script has more than {MAX_SCRIPT:,} characters"
+        hint = "move commands to a file of their own"
+        raise InvalidFiles([Problem(file, 0, 0, "", message, hint)])
     draft = Draft(text.replace("\r\n", "\n"), file, table)
     original_name = _put_name(draft)
     draft.data["resources"] = {}
@@ -233,7 +239,8 @@ def _put_run(draft: Draft, shape: Shape, arguments: Sequence[str], job: str) -> 
 
 def _first_lines(draft: Draft, arguments: Sequence[str]) -> list[str]:
     """Return the lines for the options of the interpreter, and for the arguments."""
-    match = _INTERPRETER.match(draft.interpreter)
+    is_short = len(draft.interpreter) <= _MAX_INTERPRETER
+    match = _INTERPRETER.fullmatch(draft.interpreter) if is_short else None
     if not match or match["name"] not in _SHELLS:
         message = "not supported: a batch script is for bash or sh"
         what = printable(draft.interpreter)

@@ -22,6 +22,7 @@ class Draft:
         header = directives.read_header(lines, file)
         self.problems = list(header.problems)
         self.notes: list[str] = []
+        self._known = set[Problem]()
         self.given = {item.name: item for item in header.directives}  # the last one counts
         self.interpreter = lines[0]
         self.skipped = header.end  # lines before the body
@@ -69,7 +70,8 @@ class Draft:
 
     def _add(self, where: Position, what: str, message: str, hint: str, severity: str) -> None:
         problem = Problem(self.file, *where, what, message, hint, severity)
-        if problem not in self.problems:
+        if problem not in self._known:
+            self._known.add(problem)
             self.problems.append(problem)
 
     def position(self, offset: int) -> Position:

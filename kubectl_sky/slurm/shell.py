@@ -23,6 +23,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _HERE = re.compile(r"<<(?!<)-?\s*(['\"]?)(\w+)\1")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)&?|&>>?|<<<?-?")
 _MAX_DEPTH = 8
+_MAX_ENDLESS = 20  # here-documents without an end: the text is searched for that of each
 
 
 class Word(Struct, frozen=True):
@@ -216,7 +217,8 @@ def _after_here_documents(text: str, line: _Line, position: int, end: int) -> in
     if not line.words:
         return position
     for here in _HERE.finditer(text, line.words[0].start, position):
-        if text[here.start() - 1] == "<" or here[2] in line.endless:
+        is_endless = here[2] in line.endless or len(line.endless) == _MAX_ENDLESS
+        if text[here.start() - 1] == "<" or is_endless:
             continue
         stop = re.compile(rf"^[ \t]*{here[2]}[ \t]*$", re.MULTILINE).search(text, position, end)
         if stop:
