@@ -9,6 +9,7 @@ from kubectl_sky.errors import did_you_mean
 from kubectl_sky.slurm import shell
 from kubectl_sky.slurm.options import SRUN_BY_LETTER, SRUN_BY_NAME, SRUN_NOTES, SRUN_OF_RANKS
 from kubectl_sky.slurm.shell import Command, Word
+from kubectl_sky.spec.document import printable
 
 Finding = tuple[int, str, str, str]  # offset, what it is about, message, hint
 
@@ -149,7 +150,7 @@ def refusals(body: Body) -> Iterator[Finding]:
         for word in srun.unknown:
             name = word.plain.lstrip("-").partition("=")[0]
             hint = did_you_mean(name, SRUN_BY_NAME).strip()
-            yield word.start, f"srun {word.plain}", "unknown option", hint
+            yield word.start, f"srun {printable(word.plain)}", "unknown option", hint
 
 
 def _container_image(command: Command) -> Word | None:
@@ -236,6 +237,7 @@ def _module_notes(body: Body) -> Iterator[Finding]:
             loads.append((command.start, words[1:]))
     if loads:
         loaded = ", ".join(dict.fromkeys(name for _, names in loads for name in names))
+        loaded = printable(loaded, 200)
         message = f"does nothing: programs come from the image, also {loaded}"
         yield loads[0][0], "module load", message, "choose the image with --image-id"
 

@@ -363,3 +363,12 @@ def test_problem_in_the_script_has_its_line_in_the_file() -> None:
     document = read(make_script("-N1", body="a\nfi\n"), "argument")
     (problem,) = document_problems(document, Settings(image="x"), scripts=True)
     assert problem.line == 5
+
+
+def test_words_of_a_script_are_printable_and_short_in_messages() -> None:
+    name = "\x1b[2J" + "x" * 1000
+    (warning,) = warnings("-N1", body=f"module load {name}")
+    (problem,) = errors(make_script("-N1", body=f"srun --{name} a"))
+    assert warning.isprintable()
+    assert str(problem).isprintable()
+    assert len(warning) < 400
