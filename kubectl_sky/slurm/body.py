@@ -305,5 +305,5 @@ def _fits_node(name: str, value: str, nodes: int) -> bool:
     if name == "ntasks-per-node":
         return value in ("1", "$SLURM_NTASKS_PER_NODE")
     if name == "export":
-        return "=" not in value
+        return value == "ALL"
     return name not in SRUN_OF_RANKS

@@ -271,6 +271,13 @@ def test_srun_with_several_tasks_per_node_runs_from_rank_0() -> None:
     assert document.get("envs") == {"SLURM_NTASKS_PER_NODE": "4"}
 
 
+@pytest.mark.parametrize(
+    ("value", "mode"), [("ALL", "ranks"), ("ALL,A=b", "batch"), ("NONE", "batch")]
+)
+def test_srun_that_sets_variables_runs_from_rank_0(value: str, mode: str) -> None:
+    assert own(make_document("-N1", body=f"srun --export={value} a")) == {"slurm": mode}
+
+
 def test_script_without_words_of_slurm_is_a_plain_task() -> None:
     document = make_document("-N1", "-t 5")
     assert "config" not in document.data
