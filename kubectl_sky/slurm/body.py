@@ -282,6 +282,8 @@ def per_node(body: Body, nodes: int, tasks: int) -> str | None:
 
 def _may_run_everywhere(command: Command, nodes: int) -> bool:
     """Report whether a command beside the srun has the same effect on every node."""
+    if nodes > 1 and command.redirects_output:
+        return False
     if any("srun" in word.text for word in (*command.words, *command.assignments)):
         return False
     if command.depth:
@@ -293,6 +295,8 @@ def _is_simple(srun: Srun, nodes: int) -> bool:
     """Report whether an srun is a line of its own whose options fit one task on each node."""
     command = srun.command
     if command.depth or command.piped or command.operator not in ("\n", ";"):
+        return False
+    if nodes > 1 and command.redirects_output:  # each node would write the file
         return False
     if not srun.program or srun.program[0].plain.startswith("$"):  # it may be options of srun
         return False

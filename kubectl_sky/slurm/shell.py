@@ -22,6 +22,7 @@ _WRAPPERS = frozenset({"time", "exec", "nohup", "command", "eval", "sudo"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _HERE = re.compile(r"<<(?!<)-?\s*(['\"]?)(\w+)\1")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)&?|&>>?|<<<?-?")
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _MAX_DEPTH = 8
 _MAX_ENDLESS = 20  # here-documents without an end: the text is searched for that of each
 
@@ -58,6 +59,12 @@ class Command(Struct, frozen=True):
     @property
     def start(self) -> int:
         return (self.words or self.assignments)[0].start
+
+    @property
+    def redirects_output(self) -> bool:
+        """Whether it has a > outside of quotes."""
+        words = (*self.words, *self.assignments)
+        return any(">" in _QUOTED.sub("", word.text) for word in words)
 
 
 def commands(text: str) -> list[Command]:

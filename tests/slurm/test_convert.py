@@ -235,6 +235,7 @@ def test_several_images_are_refused() -> None:
         ),
         ('A=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)\nsrun a', None),
         ("module load cuda\nconda activate x\nsrun a\necho done", None),
+        ("echo 'a -> b'\nsrun a < b", None),
     ],
 )
 def test_single_srun_of_a_task_per_node_runs_on_every_node(body: str, run: str | None) -> None:
@@ -256,6 +257,9 @@ def test_single_srun_of_a_task_per_node_runs_on_every_node(body: str, run: str |
         "python x.py\nsrun a",
         "HOST=$(hostname)\nsrun a --host $HOST",
         "PORT=$RANDOM\nsrun a $PORT",
+        "echo done >> /shared/log\nsrun a",
+        "echo done>/shared/log\nsrun a",
+        "srun a > /shared/log",
         "x=$(srun a)",
     ],
 )
