@@ -114,6 +114,9 @@ def _put_tables(draft: Draft) -> str:
         for name, item in meaning.items():
             if name == "accelerators":
                 gpus = item
+            elif name == "labels":  # those of several options add up
+                for key, text in item.items():
+                    draft.put(("resources", "labels", key), text, directive)
             else:
                 path = _QUEUE if name == "queue" else ("resources", name)
                 draft.put(path, item, directive)
@@ -140,6 +143,10 @@ def _put_folder(draft: Draft) -> None:
     if directive and (PurePosixPath(folder).is_absolute() or folder[:1] in ("~", "$")):
         message = "not carried out: the folder is of Slurm's cluster; run starts in the workdir"
         draft.warn(directive, message, "submit from the folder that has the files")
+        folder = "."
+    elif directive and ".." in PurePosixPath(folder).parts:
+        message = "not supported: the folder is not below that of the submit"
+        draft.refuse(directive, message, "submit from the folder that has the files")
         folder = "."
     draft.put(("workdir",), folder, directive)
 

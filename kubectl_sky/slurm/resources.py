@@ -94,6 +94,9 @@ def _gres(draft: Draft) -> Iterator[tuple[Directive, str, str]]:
 
 def put_gpus(draft: Draft, shape: Shape, default: str) -> None:
     """Request the GPUs; `default` is those of the partition, such as H100 or H100:8."""
+    if [kind for _, kind, _ in _gres(draft)].count("gpu") > 1:
+        message = "not supported: GPUs of several types on a node"
+        draft.refuse(draft.given["gres"], message, "request one type")
     for directive, kind, _ in _gres(draft):
         if kind not in ("gpu", "none"):
             draft.warn(directive, f"not carried out: {printable(kind)} is of Slurm's cluster")

@@ -61,6 +61,11 @@ def test_gpus_that_nodes_cannot_share_are_refused() -> None:
     assert str(problem).startswith("train.sbatch:3:16: --gpus: 4 GPUs cannot be divided by 3 nodes")
 
 
+def test_gpus_of_several_types_are_refused() -> None:
+    (problem,) = errors(make_script("--gres=gpu:a100:2,gpu:v100:2"))
+    assert "--gres: not supported: GPUs of several types on a node" in str(problem)
+
+
 def test_job_name_time_export_and_exclude_become_fields() -> None:
     options = ("-J my job", "--time=1:00:00", "--export=ALL,EPOCHS=3,TOKEN", "-x n[1-2]")
     document = make_document(*options[1:], '--job-name="my job!"')
@@ -80,6 +85,12 @@ def test_folder_of_the_submit_is_the_workdir() -> None:
     assert make_data("-D /home/me/x")["workdir"] == "."
     (warning,) = warnings("-D /home/me/x")
     assert "-D: warning: not carried out: the folder is of Slurm's cluster" in warning
+
+
+@pytest.mark.parametrize("folder", ["..", "../x", "x/../../y"])
+def test_folder_above_that_of_the_submit_is_refused(folder: str) -> None:
+    (problem,) = errors(make_script(f"--chdir={folder}"))
+    assert "--chdir: not supported: the folder is not below that of the submit" in str(problem)
 
 
 def test_array_becomes_an_array_whose_script_has_the_number() -> None:
@@ -114,6 +125,16 @@ def test_partition_and_qos_in_the_settings_are_carried_out() -> None:
         "train.sbatch:2: -p gpu: queue team, accelerators H100, labels disk=ssd",
         "train.sbatch:3: -q high: priority_class urgent",
     )
+
+
+def test_labels_of_partition_and_constraint_add_up() -> None:
+    table: dict[str, Any] = {
+        "partitions": {"gpu": {"labels": {"disk": "ssd", "pool": "a"}}},
+        "constraints": {"big": {"labels": {"pool": "b"}}},
+    }
+    data = make_data("-p gpu", "-C big", **table)
+    assert data["resources"] == {"labels": {"disk": "ssd", "pool": "b"}}
+    assert table["partitions"]["gpu"]["labels"]["pool"] == "a"
 
 
 def test_partition_that_is_not_in_the_settings_says_what_to_write() -> None:
