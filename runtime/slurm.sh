@@ -13,7 +13,10 @@ fi
 # Numbers and names of the job. Scripts make ports from its id: it is a number, the same on all nodes.
 number=$(printf %s "$SKYPILOT_TASK_ID" | cksum)
 SLURM_JOB_ID=$((10000000 + ${number%% *} % 80000000))
-[ -z "${SLURM_ARRAY_TASK_ID-}" ] || export SLURM_ARRAY_JOB_ID="$SLURM_JOB_ID"
+if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then
+  export SLURM_ARRAY_JOB_ID="$SLURM_JOB_ID"
+  SLURM_JOB_ID=$((SLURM_JOB_ID + JOB_COMPLETION_INDEX))
+fi
 SLURM_JOB_NODELIST=$POD_IP
 SLURMD_NODENAME=$POD_IP
 if [ "$NUM_NODES" -gt 1 ]; then

@@ -87,6 +87,12 @@ def test_array_has_its_number_and_limits(tmp_path: Path) -> None:
     assert run(tmp_path, script, **array) == "5 2 7\n"
 
 
+def test_task_of_an_array_has_a_job_id_of_its_own(tmp_path: Path) -> None:
+    array = {"KUBECTL_SKY_ARRAY": "2,5-7", "JOB_COMPLETION_INDEX": "3", "NUM_NODES": "1"}
+    script = "echo $((SLURM_JOB_ID - SLURM_ARRAY_JOB_ID)) $((SLURM_JOBID - SLURM_JOB_ID))"
+    assert run(tmp_path, script, **array) == "3 0\n"
+
+
 def test_module_does_nothing_and_hostnames_are_listed(tmp_path: Path) -> None:
     script = "module load x; ml y; scontrol show hostnames; scontrol show hostnames a,b"
     names = ["node-0.train-x", "node-1.train-x", "node-2.train-x", "a", "b"]
