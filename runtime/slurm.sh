@@ -59,12 +59,23 @@ printf '#!/bin/sh\nexit 0\n' | program_of_slurm module
 program_of_slurm singularity << 'END'
 #!/bin/sh
 # Runs the command in the image of the pod, which is that of the container.
+set_variables() { # A=1,B=2
+  IFS=,
+  set -f
+  for variable in $1; do
+    export "$variable"
+  done
+}
 while [ $# -gt 0 ]; do
   case $1 in
     exec | run) ;;
-    --env) export "$2" && shift ;;
-    --env=*) export "${1#--env=}" ;;
-    -[BHW] | --bind | --home | --workdir | --pwd | --overlay | -o) shift ;;
+    --env) set_variables "$2" && shift ;;
+    --env=*) set_variables "${1#--env=}" ;;
+    -[BHSWo] | --bind | --home | --scratch | --workdir | --overlay | --mount | --no-mount | --pwd | --cwd) shift ;;
+    --add-caps | --app | --apply-cgroups | --dns | --drop-caps | --env-file | --fusemount | --hostname) shift ;;
+    --network | --network-args | --security | --authfile | --config | --pem-path) shift ;;
+    --blkio-weight | --blkio-weight-device | --cpu-shares | --cpus | --cpuset-cpus | --cpuset-mems) shift ;;
+    --memory | --memory-reservation | --memory-swap | --pids-limit) shift ;;
     -*) ;;
     *) break ;;
   esac

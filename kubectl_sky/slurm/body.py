@@ -45,8 +45,14 @@ _OF_RANK_0 = re.compile(
     r"\$\{?(?:RANDOM|HOSTNAME|SLURMD_NODENAME|SLURM_PROCID|SLURM_NODEID)\b|\$\$"
 )
 _CONTAINERS = ("singularity", "apptainer")
-_CONTAINER_VALUES = frozenset({
-    "-B", "--bind", "-H", "--home", "-W", "--workdir", "--pwd", "--overlay", "-o", "--env"
+# Their options that take a value; runtime/slurm.sh has the same.
+CONTAINER_VALUES = frozenset({
+    "-B", "-H", "-S", "-W", "-o", "--add-caps", "--app", "--apply-cgroups", "--authfile", "--bind",
+    "--blkio-weight", "--blkio-weight-device", "--config", "--cpu-shares", "--cpus",
+    "--cpuset-cpus", "--cpuset-mems", "--cwd", "--dns", "--drop-caps", "--env", "--env-file",
+    "--fusemount", "--home", "--hostname", "--memory", "--memory-reservation", "--memory-swap",
+    "--mount", "--network", "--network-args", "--no-mount", "--overlay", "--pem-path",
+    "--pids-limit", "--pwd", "--scratch", "--security", "--workdir"
 })  # fmt: skip
 _EQUAL_COUNTS = ("$SLURM_NNODES", "$SLURM_JOB_NUM_NODES", "$SLURM_NTASKS", "$SLURM_NPROCS")
 _EXPORTS = ("export", "declare", "readonly")
@@ -163,7 +169,7 @@ def _container_image(command: Command) -> Word | None:
     candidates = list[Word]()
     while words and len(candidates) < 3:  # a variable may have options in place of the image
         word = words.pop(0)
-        if word.plain in _CONTAINER_VALUES and words:
+        if word.plain in CONTAINER_VALUES and words:
             words.pop(0)
         elif not word.plain.startswith("-") and word.plain not in ("exec", "run"):
             if "://" in word.plain or word.plain.endswith(_IMAGE_FILES):

@@ -220,7 +220,8 @@ def test_image_of_pyxis_becomes_the_image() -> None:
 
 
 def test_image_of_singularity_becomes_the_image() -> None:
-    body = "IMG=docker://pytorch/pytorch:2\nsingularity exec --nv -B /a:/b $IMG python train.py"
+    options = "--nv -B /a:/b --network none"
+    body = f"IMG=docker://pytorch/pytorch:2\nsingularity exec {options} $IMG python train.py"
     assert make_data("-N1", body=body)["resources"]["image_id"] == "docker:pytorch/pytorch:2"
     body = "srun apptainer exec $BINDS ~/images/torch.sif a"
     assert (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_sky.slurm.body import CONTAINER_VALUES
 from kubectl_sky.words import assets
 
 PROGRAMS = ("cat", "chmod", "cksum", "ln", "mkdir", "rm", "tr", "python3", "env")
@@ -103,6 +104,18 @@ def test_module_does_nothing_and_hostnames_are_listed(tmp_path: Path) -> None:
 def test_singularity_runs_its_command_in_the_pod(tmp_path: Path, options: str) -> None:
     script = f"apptainer exec {options} docker://x echo done"
     assert run(tmp_path, script, PATH=f"{tmp_path / 'bin'}:/bin:/usr/bin") == "done\n"
+
+
+def test_singularity_knows_the_options_that_take_a_value(tmp_path: Path) -> None:
+    options = " ".join(f"{option} A=b" for option in sorted(CONTAINER_VALUES))
+    script = f"singularity exec {options} docker://x echo done"
+    assert run(tmp_path, script, PATH=f"{tmp_path / 'bin'}:/bin:/usr/bin") == "done\n"
+
+
+@pytest.mark.parametrize("option", ["--env A=1,B=2", "--env=A=1,B=2"])
+def test_singularity_sets_each_variable(tmp_path: Path, option: str) -> None:
+    script = f"singularity exec {option} docker://x sh -c 'echo $A $B'"
+    assert run(tmp_path, script, PATH=f"{tmp_path / 'bin'}:/bin:/usr/bin") == "1 2\n"
 
 
 def test_image_without_python_is_refused_if_srun_needs_it(tmp_path: Path) -> None:
