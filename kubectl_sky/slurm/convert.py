@@ -129,7 +129,7 @@ def _put_tables(draft: Draft) -> str:
 def _put_variables(draft: Draft) -> None:
     """Set the variables of --export."""
     directive = draft.given.get("export")
-    for item in directive.value.split(",") if directive else ():
+    for item in directive.items if directive else ():
         name, equals, value = item.partition("=")
         if name not in ("ALL", "NONE", "NIL", ""):
             text = value if equals else None  # the user gives those without a value

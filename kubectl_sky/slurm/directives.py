@@ -12,6 +12,8 @@ from kubectl_sky.spec.document import printable
 _DIRECTIVE = "#SBATCH"
 _WORD = re.compile(r"""(?:[^\s"'\\#]|(?<=\S)#|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 _QUOTE = re.compile(r"""\\(.)|["']""")
+_QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
+_ITEM = re.compile(r"""(?:[^,"']|"[^"]*"|'[^']*'|["'])+""")
 _SCRIPT = re.compile(rb"#!.*\n(?:[ \t\r]*(?:#.*)?\n)*?#SBATCH\s")
 _MAX_HEAD = 100_000  # characters in which a script is recognized
 
@@ -20,10 +22,18 @@ class Directive(Struct, frozen=True):
     """An option of a line, with the position of its value."""
 
     name: str
-    value: str
+    value: str  # without quotes
+    quoted: str  # the value with its quotes
     line: int
     column: int
     written: str  # the option as written
+
+    @property
+    def items(self) -> list[str]:
+        """What stands between the commas of the value; commas in quotes within it are text."""
+        whole = _QUOTED.fullmatch(self.quoted)
+        text = whole[2] if whole else self.quoted
+        return [_unquote(item) for item in _ITEM.findall(text)]
 
 
 class Header(Struct, frozen=True):
@@ -89,8 +99,12 @@ def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Proble
             word = words.pop(0)
             value = word[0]
         column = word.end() - len(value or written) + 1
-        plain = _QUOTE.sub(lambda found: found[1] or "", value or "")
-        yield Directive(option.name, plain, number, column, written)
+        quoted = value or ""
+        yield Directive(option.name, _unquote(quoted), quoted, number, column, written)
+
+
+def _unquote(text: str) -> str:
+    return _QUOTE.sub(lambda found: found[1] or "", text)
 
 
 def _split(word: str) -> tuple[Option | None, str, str | None]:

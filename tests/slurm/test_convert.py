@@ -75,6 +75,15 @@ def test_job_name_time_export_and_exclude_become_fields() -> None:
     assert own(document)["exclude_nodes"] == ["n1", "n2"]
 
 
+@pytest.mark.parametrize("value", ["A=1,B='x,y'", 'A=1,B="x,y"', "\"A=1,B='x,y'\""])
+def test_comma_in_quotes_is_text_of_a_variable(value: str) -> None:
+    assert make_data(f"--export={value}")["envs"] == {"A": "1", "B": "x,y"}
+
+
+def test_list_of_variables_in_quotes_is_read() -> None:
+    assert make_data('--export="A=1,B=x y"')["envs"] == {"A": "1", "B": "x y"}
+
+
 def test_script_without_job_name_has_the_name_of_its_file() -> None:
     assert make_data("-N1")["name"] == "train"
 
