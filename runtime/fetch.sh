@@ -12,10 +12,12 @@ fail() { # MESSAGE [CODE]: "kubectl sky status" shows it as the reason; after 78
   exit "${2-1}"
 }
 
-# Fails for good if the store answers that it has no such bucket, or that the key may not.
+# Fails for good if the store answers that it has no such bucket, or that the key may not. Not if it says so of one file, which
+# another task may have deleted, or if a request took too long.
 fail_copy() { # EXIT_CODE OUTPUT
   code=1
   case $2 in
+    *": Failed to copy: "* | *Timeout*) ;;
     *"StatusCode: 40"[0134]* | *"Error 40"[0134]* | *"RESPONSE 40"[0134]* | *"directory not found"*) code=78 ;;
   esac
   fail "$source could not be copied: $(cause "$1" "$2")" "$code"

@@ -72,6 +72,22 @@ def test_fetch_program_fails_last_message_or_exit_code_is_cause(
     )
 
 
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("ERROR : S3 bucket box: ListObjectsV2, StatusCode: 403, AccessDenied", 78),
+        ("ERROR : S3 bucket box: ListObjectsV2, StatusCode: 400, RequestTimeout", 1),
+        ("ERROR : a/b: Failed to copy: GetObject, StatusCode: 404, NoSuchKey", 1),
+    ],
+)
+def test_fetch_store_that_refuses_fails_for_good_unless_a_restart_may_help(
+    message: str, code: int, tmp_path: Path
+) -> None:
+    stub = f"#!/bin/sh\necho '2026/11/27 02:06:24 {message}'; exit 1\n"
+    program = {"KUBECTL_SKY_PROGRAM": "rclone"}
+    assert fetch_with_stubs(tmp_path, "s3://box/file", program, stub).returncode == code
+
+
 class Server(BaseHTTPRequestHandler):
     """Answers with the path of the request."""
 

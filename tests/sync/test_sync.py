@@ -33,6 +33,7 @@ class Bucket:
     port: int
     server: subprocess.Popen[bytes] | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    shell: tuple[str, ...] = ("/bin/sh",)
 
     @property
     def data(self) -> Path:
@@ -92,7 +93,7 @@ class Bucket:
         }
 
         return subprocess.Popen(
-            ["/bin/sh", str(self.folder / "scripts" / "fetch.sh"), *arguments],
+            [*self.shell, str(self.folder / "scripts" / "fetch.sh"), *arguments],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -115,6 +116,15 @@ class Bucket:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+    def replace_program(self, name: str, script: str) -> str:
+        """Write a program that stands before $real; return the PATH with it."""
+        stand_in = self.folder / "bin"
+        stand_in.mkdir(exist_ok=True)
+        real = self.program if name == "rclone" else shutil.which(name)
+        (stand_in / name).write_text(f"#!/bin/sh\nreal={real}\n{script}\n")
+        (stand_in / name).chmod(0o755)
+        return f"{stand_in}:{os.environ['PATH']}"
 
     def end(self) -> str:
         """End the task as its node does; return the answer of the sidecar."""
@@ -185,7 +195,7 @@ def test_sync_new_changed_and_renamed_files_are_written_back(bucket: Bucket) -> 
         assert bucket.end() == ""
     assert (bucket.stored("last"), bucket.stored("old")) == ("last", "changed")
 
-    (bucket.data / "link").unlink()
+    bucket.replace_node()
     code, output = bucket.download()
     assert code == 0, output
     assert (bucket.data / "link").readlink() == Path("old")
@@ -387,10 +397,8 @@ def test_sync_file_instead_of_folder_is_refused(bucket: Bucket) -> None:
 
 
 def test_sync_rclone_that_is_too_old_says_so(bucket: Bucket) -> None:
-    program = bucket.folder / "rclone"
-    program.write_text("#!/bin/sh\necho 'rclone v1.60.1-DEV'\n")
-    program.chmod(0o755)
-    code, output = bucket.download(KUBECTL_SKY_PROGRAM=str(program))
+    path = bucket.replace_program("rclone", "echo 'rclone v1.60.1-DEV'")
+    code, output = bucket.download(KUBECTL_SKY_PROGRAM="rclone", PATH=path)
     assert (code, output) == (
         78,
         "rclone 1.60 is too old: set a fetch_image with rclone 1.65 or newer in the settings\n",
@@ -469,10 +477,83 @@ def test_sync_change_that_keeps_size_and_mtime_is_written_back(bucket: Bucket) -
 def test_sync_folder_that_cannot_be_read_is_told(bucket: Bucket) -> None:
     bucket.download()
     (bucket.data / "gone").symlink_to("nowhere")
-    stand_in = bucket.folder / "bin"
-    stand_in.mkdir()
-    (stand_in / "find").write_text("#!/bin/sh\necho 'find: ./x: Permission denied' >&2\nexit 1\n")
-    (stand_in / "find").chmod(0o755)
-    with bucket.sidecar(PATH=f"{stand_in}:{os.environ['PATH']}"):
+    path = bucket.replace_program("find", "echo 'find: ./x: Permission denied' >&2; exit 1")
+    with bucket.sidecar(PATH=path):
         answer = bucket.end()
     assert answer == "the files for s3://box/p cannot be listed: find: ./x: Permission denied"
+
+
+FULL_DISK = ("/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 1; exec /bin/sh "$0" "$@"')  # 512 bytes
+INCOMPLETE = "the files for s3://box/p cannot be listed: a list is incomplete: the disk may be full"
+
+
+@pytest.mark.parametrize("awk", ["awk", "busybox awk"])
+def test_sync_list_that_the_disk_has_no_room_for_deletes_nothing_and_is_told(
+    bucket: Bucket, awk: str
+) -> None:
+    if not shutil.which(awk.split()[0]):
+        pytest.skip(f"no {awk} on this machine")
+    path = bucket.replace_program("awk", f'PATH=/usr/bin:/bin exec {awk} "$@"')
+    for number in range(40):
+        bucket.store(f"file-{number}", size=1)
+    assert bucket.download()[0] == 0
+    bucket.shell = FULL_DISK
+    with bucket.sidecar(KUBECTL_SKY_DELETE="yes", PATH=path):
+        assert bucket.end() == INCOMPLETE
+    assert len(bucket.sizes) == 41
+
+
+def test_sync_lists_that_cannot_be_compared_are_told(bucket: Bucket) -> None:
+    bucket.download()
+    fail = 'case "$*" in *left=*) exit 2 ;; esac; exec "$real" "$@"'
+    with bucket.sidecar(PATH=bucket.replace_program("awk", fail)):
+        (bucket.data / "new").write_text("new")
+        assert bucket.end() == INCOMPLETE
+
+
+def test_sync_file_that_the_first_list_misses_is_not_deleted(bucket: Bucket) -> None:
+    """As a file that is renamed while its folder is read."""
+    bucket.download()
+    seen = bucket.folder / "seen"
+    miss_once = f"""
+case "$*" in *"type f"*) ;; *) exec "$real" "$@" ;; esac
+test ! -e {seen} || exec "$real" "$@"
+touch {seen}
+"$real" "$@" | grep -v old"""
+    with bucket.sidecar(KUBECTL_SKY_DELETE="yes", PATH=bucket.replace_program("find", miss_once)):
+        assert bucket.end() == ""
+    assert seen.exists()
+    assert bucket.stored("old") == "old"
+
+
+def test_sync_download_after_a_restart_keeps_newer_files_and_writes_them_back(
+    bucket: Bucket,
+) -> None:
+    bucket.download()
+    (bucket.data / "result.pt").write_text("result")
+    (bucket.data / "old").write_text("newer")
+    assert bucket.download() == (0, "s3://box/p was copied before\n")
+    with bucket.sidecar():
+        assert bucket.end() == ""
+    assert (bucket.stored("result.pt"), bucket.stored("old")) == ("result", "newer")
+
+
+def test_sync_bucket_list_that_cannot_be_sorted_fails_the_download(bucket: Bucket) -> None:
+    path = bucket.replace_program("sort", "echo 'sort: write failed' >&2; exit 2")
+    assert bucket.download(PATH=path) == (1, "s3://box/p could not be copied: sort: write failed\n")
+
+
+def test_sync_object_deleted_while_it_is_copied_does_not_fail_for_good(bucket: Bucket) -> None:
+    missing = "operation error S3: GetObject, StatusCode: 404, NoSuchKey"
+    script = f'case "$*" in *" copy "*) echo "{missing}"; exit 1 ;; esac; exec "$real" "$@"'
+    path = bucket.replace_program("rclone", script)
+    code, output = bucket.download(KUBECTL_SKY_PROGRAM="rclone", PATH=path)
+    assert (code, output) == (1, f"s3://box/p could not be copied: {missing}\n")
+
+
+def test_sync_size_of_a_long_list_is_not_asked(bucket: Bucket) -> None:
+    bucket.download()
+    (bucket.state / "bucket").write_text(";2025-01-01 00:00:00;1;x\n" * 10_001)
+    with bucket.sidecar():
+        assert bucket.end() == ""
+    assert not (bucket.state / "summary").exists()
