@@ -275,13 +275,14 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
         fields["PROVIDER"] = "Other"  # the bucket is in the path: it has no host name of its own
     fields |= options
 
-    needed, setting = _NEEDED.get(bucket.store, ("type", ""))
-    if needed.upper() not in fields:
-        raise FieldError(
-            ("file_mounts", bucket.key or bucket.path),
-            f'the {needed} of store "{bucket.store}" is not set',
-            f"set in settings.yaml: stores: {{{bucket.store}: {{{setting}}}}}",
-        )
+    if bucket.store in _NEEDED:
+        needed, setting = _NEEDED[bucket.store]
+        if needed.upper() not in fields:
+            raise FieldError(
+                ("file_mounts", bucket.key or bucket.path),
+                f'the {needed} of store "{bucket.store}" is not set',
+                f"set in settings.yaml: stores: {{{bucket.store}: {{{setting}}}}}",
+            )
     return {f"RCLONE_CONFIG_SRC_{key}": value for key, value in fields.items()}
 
 

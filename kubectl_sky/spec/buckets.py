@@ -78,7 +78,7 @@ STORES = {
 _ONE_URL = "write a mount for each bucket"
 _SYNC: Path = ("config", "kubectl_sky", "sync")
 
-# Which names the stores allow, and how to say it. Those of S3 before 2018 may have more.
+# Which names the stores allow for a new bucket, and how to say it.
 _NAMES_OF_S3 = (
     re.compile(r"(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"),
     "3 to 63 lower-case letters, digits, dots and hyphens; the first and last no dot or hyphen",
@@ -111,6 +111,14 @@ _NAMES = {
     "coreweave": _NAMES_OF_S3,
     "vastdata": _NAMES_OF_S3,
     "": _NAMES_OF_GCS,  # the settings choose the store
+}
+# A URL may be of a bucket that was created under older rules: S3 had others until 2018.
+_OLD_NAMES_OF_S3 = (
+    re.compile(r"[A-Za-z0-9._-]{3,255}"),
+    "3 to 255 letters, digits, dots, hyphens and underscores",
+)
+_NAMES_IN_URLS = {
+    store: _OLD_NAMES_OF_S3 if names is _NAMES_OF_S3 else names for store, names in _NAMES.items()
 }
 
 
@@ -186,7 +194,7 @@ class Bucket:
 
 def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
     own_fields = (data.get("config") or {}).get("kubectl_sky") or {}
-    syncs = {target_path(path): _sync(fields) for path, fields in entries(own_fields.get("sync"))}
+    syncs = {_sync_path(path): _sync(fields) for path, fields in entries(own_fields.get("sync"))}
     return tuple(
         replace(
             _bucket(target_path(path), source), key=path, sync=syncs.get(target_path(path), Sync())
@@ -194,6 +202,11 @@ def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
         for path, source in entries(data.get("file_mounts"))
         if (isinstance(source, dict) and not list_copied(source)) or is_url(source)
     )
+
+
+def _sync_path(path: str) -> str:
+    """Return the path in file_mounts, where none ends with a slash."""
+    return target_path(path).rstrip("/")
 
 
 def _sync(fields: Data) -> Sync:
@@ -265,7 +278,8 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
     elif str(source.get("store")).lower() == HUB:
         yield from _unread((*where, "name"), f"hf://{HUB_BUCKETS}/{name}")
     else:
-        yield from _misnamed((*where, "name"), str(source.get("store") or "").lower(), str(name))
+        store = str(source.get("store") or "").lower()
+        yield from _misnamed((*where, "name"), store, str(name), _NAMES)
 
 
 def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
@@ -283,12 +297,14 @@ def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
     elif "$" in bucket_name and store != WEB:
         yield where, "the bucket's name has a variable that is not set", "set it in envs"
     elif located.store != WEB:
-        yield from _misnamed(where, located.store, located.name)
+        yield from _misnamed(where, located.store, located.name, _NAMES_IN_URLS)
 
 
-def _misnamed(where: Path, store: str, name: str) -> Iterator[tuple[Path, str, str]]:
+def _misnamed(
+    where: Path, store: str, name: str, names: Mapping[str, tuple[re.Pattern[str], str]]
+) -> Iterator[tuple[Path, str, str]]:
     bucket_name = name.split("/")[0]
-    pattern, form = _NAMES.get(store, _NAMES[""])
+    pattern, form = names.get(store, names[""])
     if not pattern.fullmatch(bucket_name):
         of_store = f" of store {store}" if store else ""
         message = f'"{printable(bucket_name)}" is not a valid bucket name{of_store}'
@@ -326,8 +342,8 @@ def _syncs(document: Document) -> Iterator[Problem]:
         if isinstance(source, dict) and not list_copied(source)
     }
     for path, _ in entries(document.get(*_SYNC)):
-        mode = str((mounts.get(target_path(path)) or {}).get("mode") or _DEFAULT).upper()
-        if target_path(path) not in mounts or mode == "COPY":
+        mode = str((mounts.get(_sync_path(path)) or {}).get("mode") or _DEFAULT).upper()
+        if _sync_path(path) not in mounts or mode == "COPY":
             message = "no bucket is mounted at this path"
             yield document.problem((*_SYNC, path), message, "write a path of file_mounts", key=True)
 
