@@ -54,8 +54,8 @@ _RESOLVE_SCRIPT = f"""{_FIND_SCRIPT}
 printf %s "$path"
 """
 
-# Writes the state of the files, an empty line without stat, and a tar. A folder is named `.` in it;
-# the name of a file does not matter. With a state, only writes the tar from a byte on.
+# Writes the state of the files, an empty line if it cannot be had, and a tar. A folder is named `.`
+# in it; the name of a file does not matter. With a state, only writes the tar from a byte on.
 _SEND_SCRIPT = f"""{_FIND_SCRIPT}
 {_ABSOLUTE_SCRIPT}
 first=$2
@@ -68,8 +68,9 @@ send() {{
 [ -e "$path" ] || [ -L "$path" ] || exit {_NOT_FOUND}
 look() {{ find -H "$path" -exec stat -Lc "%n %i %s %Y" {{}} + 2> /dev/null; }}
 state=
-! command -v stat > /dev/null || state=$(look | cksum)
-[ "$first" -eq 1 ] || {{ [ -n "$state" ] && [ "$state" = "$3" ]; }} || exit {_CHANGED}
+sum=$(command -v cksum || command -v md5sum)
+! command -v stat > /dev/null || [ -z "$sum" ] || state=$(look | "$sum")
+[ "$first" -eq 1 ] || [ "$state" = "$3" ] || exit {_CHANGED}
 [ ! -d "$path" ] || send -cf - -C "$path" .
 send -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 """
@@ -241,7 +242,7 @@ class Place(Struct, frozen=True):
             try:
                 return self._run(source, command, stdout=tar.write, stop=stop, idle=idle)
             except Unreachable as error:
-                if tar.received == received:
+                if tar.received == received or not tar.state:
                     raise
                 self.session.wait_or_raise(retries, error)
             idle = _IDLE_SECONDS + tar.received / _SKIPPED_PER_SECOND

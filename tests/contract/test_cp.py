@@ -1,7 +1,7 @@
 """Copies from a pod over connections that are cut."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Unreachable
+from kubectl_sky.errors import ClusterError, SkyError, Unreachable
 from kubectl_sky.tasks.cp import Place
 from kubectl_sky.tasks.ui import UI, Advance
 from kubectl_sky.words import kinds
@@ -28,13 +28,16 @@ LINES = [str(number) for number in range(1, 300_001)]
 def place(session: Session, cut_session: Session, namespace: str) -> Place:
     """A pod that has written files, reached through the proxy."""
     objects.create(session, make_pod("a", namespace, WRITE))
-
-    def is_running() -> bool:
-        pod = objects.get_manifest(cut_session, kinds.POD, "a", namespace)
-        return bool(pod["status"]["phase"] == "Running")
-
-    eventually(is_running)
     program = partial(Program, namespace, "a", "main")
+
+    def has_written() -> bool:
+        look = program(["test", "-s", "/tmp/out/z"])
+        with suppress(SkyError):
+            return executing.run(session, look, Pipes()) == 0
+        return False
+
+    eventually(has_written)
+    assert objects.exists(cut_session, kinds.POD, "a", namespace)  # so that it knows the server
     return Place(cut_session, program, "pod a", UI())
 
 
