@@ -12,7 +12,7 @@ from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, SkyError, Unreachable
+from kubectl_sky.errors import ClusterError, SkyError
 from kubectl_sky.tasks.cp import Place
 from kubectl_sky.tasks.ui import UI, Advance
 from kubectl_sky.words import kinds
@@ -68,12 +68,3 @@ def test_copy_of_files_that_change_before_it_goes_on_is_an_error(
     place = structs.replace(place, ui=Change())
     with pytest.raises(ClusterError, match="the files have changed since the copy began"):
         place.get("/tmp/out", str(tmp_path / "copy"))
-
-
-def test_copy_of_file_that_begins_nowhere_is_unreachable(
-    place: Place, proxy: CuttingProxy, tmp_path: Path
-) -> None:
-    proxy.refusing = True
-    with pytest.raises(Unreachable):
-        place.get("/tmp/out/numbers", str(tmp_path / "copy"))
-    assert not (tmp_path / "copy").exists()
