@@ -537,7 +537,8 @@ def main():
     signal.signal(signal.SIGTERM, end)
     if sys.argv[1] == "lead":
         lead()
-    serve()
+    else:
+        serve()
 
 
 if __name__ == "__main__":

@@ -109,8 +109,7 @@ class Client:
 
         def connect(connection: Connection) -> Session:
             connections.append(connection)  # the task may choose the context
-            is_same = connection == self._connection
-            return self._session if is_same else Session.connect(connection)
+            return self._connect(connection)
 
         options = Options(
             task.source(), self._connection, user=self.user, dry_run=dry_run, follow=False
@@ -308,7 +307,7 @@ class Client:
         """The services: create, update, list and delete them."""
         from kubectl_sky.api.services import Services  # noqa: PLC0415 -- of a slice
 
-        return Services(self._connection, self._session, self._scope, self.user)
+        return Services(self._connection, self._connect, self._session, self._scope, self.user)
 
     @property
     def volumes(self) -> Volumes:
@@ -328,6 +327,10 @@ class Client:
     @cached_property
     def _session(self) -> Session:
         return Session.connect(self._connection)
+
+    def _connect(self, connection: Connection) -> Session:
+        """Return the session with the cluster of a task, which may choose another context."""
+        return self._session if connection == self._connection else Session.connect(connection)
 
     @cached_property
     def _scope(self) -> Scope:

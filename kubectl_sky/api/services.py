@@ -30,6 +30,7 @@ class Services:
     """The services of a client."""
 
     _connection: Connection = field(repr=False)
+    _connect: Connect = field(repr=False)
     _session: Session = field(repr=False)
     _scope: Scope = field(repr=False)
     _user: str | None = None
@@ -129,11 +130,6 @@ class Services:
         flags = replace(flags, backend=overrides.backend or "service")
         source = replace(source, overrides=replace(overrides, backend=None), serve=flags)
         options = Options(source, self._connection, user=self._user, follow=wait)
-
-        def connect(connection: Connection) -> Session:
-            is_same = connection == self._connection
-            return self._session if is_same else Session.connect(connection)
-
-        status = send(options, Report(), connect)
+        status = send(options, Report(), self._connect)
         assert status  # it is None for a dry run only
         return status

@@ -49,6 +49,11 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
     return {group.name: _versions(group) for group in answer.groups}
 
 
+def groups_of_session(session: Session) -> dict[str, tuple[str, ...]]:
+    """Return `groups` as the session has seen them first."""
+    return session.cached("groups", lambda: groups(session))
+
+
 def _versions(group: ApiGroup) -> tuple[str, ...]:
     return tuple(version.version for version in group.versions)
 
@@ -59,7 +64,7 @@ def may_serve(session: Session, kind: Kind) -> bool:
     The result is cached for the session. Raises ClusterError.
     """
     try:
-        return kind.version in session.cached("groups", lambda: groups(session)).get(kind.group, ())
+        return kind.version in groups_of_session(session).get(kind.group, ())
     except Forbidden:
         return True
 
@@ -70,7 +75,7 @@ def find_gang(session: Session) -> ReadKind[Gang] | None:
     None if it is not served, or if discovery is forbidden.
     """
     try:
-        served = session.cached("groups", lambda: groups(session)).get(kinds.GANG.group, ())
+        served = groups_of_session(session).get(kinds.GANG.group, ())
     except Forbidden:
         return None
     versions = (version for version in kinds.GANG_VERSIONS if version in served)
@@ -92,7 +97,7 @@ def list_pod_metrics(session: Session) -> set[str] | None:
 
     Raises ClusterError: Forbidden if discovery is.
     """
-    versions = groups(session).get(_POD_METRICS)
+    versions = groups_of_session(session).get(_POD_METRICS)
     if not versions:
         return None
     answer = session.send("GET", f"/apis/{_POD_METRICS}/{versions[0]}", shape=ApiResources).body

@@ -84,12 +84,10 @@ class Body(Struct, frozen=True):
     """The part of a script after its directives."""
 
     text: str
+    code: str  # the text with blanks in place of lines that are comments
     commands: tuple[Command, ...]
+    sruns: tuple[Srun, ...]
     variables: Mapping[str, str]
-
-    @property
-    def sruns(self) -> list[Srun]:
-        return [_srun(command) for command in self.commands if command.name == "srun"]
 
     @property
     def uses_slurm(self) -> bool:
@@ -106,15 +104,12 @@ class Body(Struct, frozen=True):
         """Whether something in it starts programs on other nodes."""
         return bool(_SPREADS.search(self.code))
 
-    @property
-    def code(self) -> str:
-        """The text with blanks in place of lines that are comments."""
-        return _COMMENT.sub(lambda found: " " * len(found[0]), self.text)
-
 
 def read(text: str) -> Body:
+    code = _COMMENT.sub(lambda found: " " * len(found[0]), text)
     commands = tuple(shell.commands(text))
-    return Body(text, commands, _find_variables(text, commands))
+    sruns = tuple(_srun(command) for command in commands if command.name == "srun")
+    return Body(text, code, commands, sruns, _find_variables(text, commands))
 
 
 def _srun(command: Command) -> Srun:

@@ -65,8 +65,9 @@ def convert(text: str, file: str, call: Call, table: Table) -> Document:
     draft.data["resources"] = {}
     partition_gpus = _put_tables(draft)
     shape = resources.put_shape(draft)
-    resources.put_sizes(draft, shape)
-    resources.put_gpus(draft, shape, partition_gpus)
+    requested_gpus = list(resources.find_gpus(draft, shape))
+    resources.put_sizes(draft, shape, requested_gpus)
+    resources.put_gpus(draft, requested_gpus, partition_gpus)
     if not call.sets_image:
         resources.put_image(draft)
 

@@ -1,6 +1,6 @@
 """What each node needs: nodes, tasks, CPUs, memory, GPUs and the image of a batch script."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,8 @@ from kubectl_sky.spec.accelerator import find_model, rtx_products
 from kubectl_sky.spec.document import printable
 
 _ALL_MEMORY = ("0", "0G", "0M")
+
+RequestedGpus = tuple[Directive, Gpus, int]  # the option, what it names, and how many of a node
 
 
 class Shape(Struct, frozen=True):
@@ -41,9 +43,9 @@ def put_shape(draft: Draft) -> Shape:
     return Shape(nodes, per_node, tasks or nodes * per_node)
 
 
-def put_sizes(draft: Draft, shape: Shape) -> None:
+def put_sizes(draft: Draft, shape: Shape, requested: Sequence[RequestedGpus]) -> None:
     given = draft.given
-    gpus = max((number for _, _, number in _requested_gpus(draft, shape)), default=0)
+    gpus = max((number for _, _, number in requested), default=0)
     each = draft.read("cpus-per-task", values.count)
     per_gpu = draft.read("cpus-per-gpu", values.count)
     cpus = 0
@@ -68,7 +70,7 @@ def put_sizes(draft: Draft, shape: Shape) -> None:
         draft.put(("resources", "disk_size"), -(-size // 1024), given["tmp"])
 
 
-def _requested_gpus(draft: Draft, shape: Shape) -> Iterator[tuple[Directive, Gpus, int]]:
+def find_gpus(draft: Draft, shape: Shape) -> Iterator[RequestedGpus]:
     """Yield the options that request GPUs, and how many of these a node has."""
     for directive, kind, rest in _gres(draft):
         if kind == "gpu" and (gpus := draft.parse(directive, rest or "1", values.gpus)):
@@ -92,15 +94,14 @@ def _gres(draft: Draft) -> Iterator[tuple[Directive, str, str]]:
             yield directive, kind, rest
 
 
-def put_gpus(draft: Draft, shape: Shape, default: str) -> None:
-    """Request the GPUs; `default` is those of the partition, such as H100 or H100:8."""
+def put_gpus(draft: Draft, requested: Sequence[RequestedGpus], default: str) -> None:
+    """Request the GPUs of options; `default` is those of the partition, such as H100 or H100:8."""
     if [kind for _, kind, _ in _gres(draft)].count("gpu") > 1:
         message = "not supported: GPUs of several types on a node"
         draft.refuse(draft.given["gres"], message, "request one type")
     for directive, kind, _ in _gres(draft):
         if kind not in ("gpu", "none"):
             draft.warn(directive, f"not carried out: {printable(kind)} is of Slurm's cluster")
-    requested = list(_requested_gpus(draft, shape))
     if exclusive := draft.given.get("exclusive"):
         _put_exclusive(draft, exclusive, default, has_gpus=bool(requested))
     if not requested:

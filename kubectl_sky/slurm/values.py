@@ -115,14 +115,14 @@ def names(text: str) -> list[str]:
         if not match or len(match[1]) + len(match[3]) > _MAX_NAME:
             listed.append(part.strip())
             continue
-        for numbers_ in match[2].split(","):
-            first, _, last = numbers_.partition("-")
+        for group in match[2].split(","):
+            first, _, last = group.partition("-")
             ends = (first, last or first)
             if not all(end.isdecimal() and len(end) < 7 for end in ends):
                 listed.append(part)
                 break
-            range_ = range(int(ends[0]), int(ends[1]) + 1)
-            if len(listed) + len(range_) > _MAX_NAMES:
+            span = range(int(ends[0]), int(ends[1]) + 1)
+            if len(listed) + len(span) > _MAX_NAMES:
                 raise ValueError(f"more than {_MAX_NAMES:,} names")
-            listed += [f"{match[1]}{number:0{len(first)}}{match[3]}" for number in range_]
+            listed += [f"{match[1]}{number:0{len(first)}}{match[3]}" for number in span]
     return listed

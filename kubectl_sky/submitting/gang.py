@@ -54,7 +54,7 @@ def warnings(
 def _remedy(session: Session, plan: Plan) -> str:
     """Return what starts all nodes or none here: Kubernetes itself first."""
     try:
-        groups = session.cached("groups", lambda: access.groups(session))
+        groups = access.groups_of_session(session)
     except ClusterError:
         return "see --backend and --queue"
 

@@ -1,9 +1,11 @@
 """An environment with SkyPilot, which is made once."""
 
+import json
 import os
 import subprocess
 import venv
 from pathlib import Path
+from typing import Any
 
 from tests.cluster import cache
 
@@ -27,3 +29,15 @@ def python() -> Path:
             subprocess.run(command, check=True)
             (folder / "complete").touch()
     return folder / "bin" / "python"
+
+
+def run_script(name: str, home: Path) -> Any:
+    """Return what a script beside this file prints as JSON about the installed SkyPilot."""
+    done = subprocess.run(
+        [str(python()), "-W", "ignore", str(Path(__file__).with_name(name))],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.defpath, "HOME": str(home), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
+    )
+    return json.loads(done.stdout)

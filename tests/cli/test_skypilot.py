@@ -1,11 +1,7 @@
 """Every command and every option of SkyPilot works here or has an answer."""
 
-import json
-import os
 import re
 import shlex
-import subprocess
-from pathlib import Path
 
 import click
 import pytest
@@ -20,9 +16,6 @@ from kubectl_sky.words.skypilot_options import COMMON, FLAGS, OPTIONS
 from kubectl_sky.words.skypilot_verbs import VERBS
 from programs.bench import skypilot as bench
 from tests.cli.commands import commands, parse
-
-SCRIPT = Path(bench.__file__).with_name("verbs.py")
-
 
 PROGRAM = "kubectl sky"
 
@@ -168,15 +161,8 @@ def test_each_unknown_option_prints_its_answer(name: str) -> None:
 @pytest.fixture(scope="module")
 def verbs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[list[str], bool]]]:
     """All commands of SkyPilot, with the names of each option, and whether it takes a value."""
-    home = str(tmp_path_factory.mktemp("home"))
-    done = subprocess.run(
-        [str(bench.python()), "-W", "ignore", str(SCRIPT)],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PATH": os.defpath, "HOME": home, "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
-    )
-    options: dict[str, list[tuple[list[str], bool]]] = json.loads(done.stdout)
+    home = tmp_path_factory.mktemp("home")
+    options: dict[str, list[tuple[list[str], bool]]] = bench.run_script("verbs.py", home)
     assert len(options) > 50
     return options
 

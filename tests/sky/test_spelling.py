@@ -2,9 +2,6 @@
 
 import ast
 import inspect
-import json
-import os
-import subprocess
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -18,7 +15,6 @@ from programs.bench import skypilot as bench
 
 pytestmark = pytest.mark.tools  # installs SkyPilot
 
-SCRIPT = Path(bench.__file__).with_name("sdk.py")
 # Of SkyPilot before 0.8; those of `launch` were also those of `jobs.launch`.
 OLDER = {"stream_logs", "detach_setup", "detach_run", "retry_until_up", "fast"}
 PARTS = {
@@ -32,15 +28,7 @@ Names = dict[str, dict[str, list[str]]]
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
     """The names of SkyPilot's modules, with the parameters or members of each."""
-    home = str(tmp_path_factory.mktemp("home"))
-    done = subprocess.run(
-        [str(bench.python()), "-W", "ignore", str(SCRIPT)],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PATH": os.defpath, "HOME": home, "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
-    )
-    found: Names = json.loads(done.stdout)
+    found: Names = bench.run_script("sdk.py", tmp_path_factory.mktemp("home"))
     return found
 
 
