@@ -15,6 +15,7 @@ from kubectl_sky.observe.nodes import (
     NodeStatus,
     State,
     container,
+    find_refusing,
     kept_by,
     lost,
     node,
@@ -35,7 +36,7 @@ from kubectl_sky.observe.reasons import (
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
 from kubectl_sky.spec.sweep import Sweep, read_sweep
-from kubectl_sky.words import age, names
+from kubectl_sky.words import age, kinds, names
 from kubectl_sky.words.documents import Part
 from kubectl_sky.words.notice import Notice
 from kubectl_sky.words.objects import Object
@@ -598,7 +599,23 @@ def _node(backend: Workload, item: TaskObject, rank: int, pods: list[Pod]) -> No
             status = replace(status, state=State.RUNNING) if all_run else status
         elif len(backend.ranks(item)) == 1:
             status = ready(status)
-    return retrying(status) if not status.state.ended and backend.will_retry(item, pods) else status
+    if status.state.ended or not backend.will_retry(item, pods):
+        return status
+    return replace(retrying(status), refused_by=_find_refusing(backend, item, pods))
+
+
+def _find_refusing(backend: Workload, item: TaskObject, pods: Sequence[Pod]) -> str:
+    """Return the cluster node that refuses the pods of a Job, which can be started elsewhere.
+
+    A Job of several nodes, or one that a queue suspends and resumes, cannot.
+    """
+    is_alone = backend.kind is kinds.JOB and len(backend.ranks(item)) == 1
+    metadata = item.metadata
+    if not is_alone or names.QUEUE in metadata.labels:
+        return ""
+    host = find_refusing(pods)
+    was_tried = metadata.annotations.get(names.LEAVES) == host and not item.spec.suspend
+    return "" if was_tried else host
 
 
 def _outlived(

@@ -29,9 +29,9 @@ from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
 from kubectl_sky.tasks import find, stop
 from kubectl_sky.tasks.hangs import HangReporter
-from kubectl_sky.tasks.lost_pods import LostPodsReplacer
 from kubectl_sky.tasks.pending import StartReporter
 from kubectl_sky.tasks.pipeline import Leadership
+from kubectl_sky.tasks.recovery import Recovery
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import SharedWatches, watch_task
 from kubectl_sky.words import names
@@ -354,9 +354,7 @@ class TaskFollower:
             patient = self.session.patient(self.stop)
             leads = Leadership(patient, self.latest.namespace)
             stop_kept_pods = stop.KeptPodsStopper(patient, leads, self.note)
-            replace_lost_pods = LostPodsReplacer(
-                patient, leads, self.note, self.request.node_lost_after
-            )
+            recover_nodes = Recovery(patient, leads, self.note, self.request.node_lost_after)
             report_hang = HangReporter(
                 patient,
                 self.note,
@@ -375,7 +373,7 @@ class TaskFollower:
                     )
                 stops_pods = self.request.leads and stop_kept_pods(current)
                 if self.request.leads:
-                    replace_lost_pods(current)
+                    recover_nodes(current)
                 self._note_kept_pods(current)
                 report_hang(current)
                 if snapshot:

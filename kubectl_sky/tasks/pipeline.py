@@ -37,13 +37,8 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import deletion, find, stop, watch
 from kubectl_sky.tasks.find import Target, tasks_of
 from kubectl_sky.tasks.hangs import HangReporter
-from kubectl_sky.tasks.lost_pods import (
-    LostPodsReplacer,
-    describe_replaced,
-    list_lost,
-    replace_lost_pods,
-)
 from kubectl_sky.tasks.pending import WaitReporter
+from kubectl_sky.tasks.recovery import Recovery, needs_recovery, recover
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Until, Wait
 from kubectl_sky.words import age, names
@@ -169,7 +164,7 @@ def _wait_for_task(
     patient = session.patient(wait.stop)
     leads = Leadership(patient, task.namespace, wait.stop)
     stop_kept_pods = stop.KeptPodsStopper(patient, leads, ui.note)
-    replace_lost_pods = LostPodsReplacer(patient, leads, ui.note, wait.node_lost_after)
+    recover_nodes = Recovery(patient, leads, ui.note, wait.node_lost_after)
 
     report_hang = HangReporter(
         patient, ui.note, wait.read_silence_limit, lambda: wait.leads and leads()
@@ -180,7 +175,7 @@ def _wait_for_task(
         report_hang(current)
         if wait.leads:
             stop_kept_pods(current)
-            replace_lost_pods(current)
+            recover_nodes(current)
 
     try:
         current = watch.wait_for_task(session, task, wait, update, shared)
@@ -331,7 +326,7 @@ def needs_action(target: Target) -> bool:
     for task in tasks_of(target):
         if task.predecessor or task.incomplete or task.surviving_jobs:
             return True
-        if stop.list_kept_pods(task) or list_lost(task):
+        if stop.list_kept_pods(task) or needs_recovery(task):
             return True
     if isinstance(target, TaskStatus):
         return False
@@ -369,9 +364,9 @@ def lead(
     for task in tasks_of(target):
         if stop.stop_kept_pods(session, task):
             delays.append(stop.KEPT_SECONDS)
-        if node_lost_after is not None and list_lost(task):
-            replaced, delay = replace_lost_pods(session, task, node_lost_after)
-            steps += [f"{_title(task)}: {text}" for text in describe_replaced(replaced)]
+        if needs_recovery(task):
+            texts, delay = recover(session, task, node_lost_after)
+            steps += [f"{_title(task)}: {text}" for text in texts]
             delays.append(delay)
     return Led(steps, min(filter(None, delays), default=None))
 

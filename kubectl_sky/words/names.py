@@ -51,6 +51,7 @@ STAGE_NAMES = "kubectl-sky/stage-names"  # of its tasks, in order, separated by 
 EXECUTION = "kubectl-sky/execution"  # serial or parallel
 AUXILIARY = "kubectl-sky/auxiliary-stages"  # stopped when the other tasks of a group have finished
 STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure stopped this one
+LEAVES = "kubectl-sky/leaves"  # the cluster node that refused pods of a Job, which starts elsewhere
 MAIN_ENDED = "kubectl-sky/main-ended"  # when `main` had ended before its pod was ended
 AWAITS_NODES = "kubectl-sky/awaits-nodes"  # of pods: started once their nodes have met
 AWAITS_UPLOAD = "kubectl-sky/awaits-upload"  # of pods: started once their files have arrived

@@ -58,6 +58,12 @@ class NodeFaults(Faults):
         self._configure(node, components.kubelet_settings(node))
         images.bring(node.folder / "containerd.sock", nodes.archives())
 
+    def allow_sysctls(self, name: str, *patterns: str) -> None:
+        """Let the kubelet run pods that change these settings of the kernel; it refuses others."""
+        node = self._nodes[name]
+        allowed = {"allowedUnsafeSysctls": list(patterns)}
+        self._configure(node, components.kubelet_settings(node) | allowed)
+
     def mend(self) -> None:
         """Repair everything, and wait until pods run on all cluster nodes again."""
         self.send(signal.SIGCONT, *self._daemons)

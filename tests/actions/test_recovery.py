@@ -1,19 +1,20 @@
-"""Pods that a lost cluster node keeps: who removes them, and when."""
+"""Nodes that their cluster node keeps from running: who starts them again, and when."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kubectl_sky.cluster.session import Json
 from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.tasks.lost_pods import replace_lost_pods
 from kubectl_sky.tasks.pipeline import wait_for_all
+from kubectl_sky.tasks.recovery import replace_lost_pods
 from kubectl_sky.tasks.watch import Wait
-from kubectl_sky.words import age, kinds
+from kubectl_sky.words import age, kinds, names
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID, condition, make_silent
 from tests.fake_cluster import FakeCluster
@@ -25,6 +26,7 @@ PLAIN = "name: pair\nnum_nodes: 2\nrun: train\n"
 JOBS = [f"pair-{ID}-node-{rank}" for rank in range(2)]
 LOST = f"{JOBS[1]}-0"
 AFTER = timedelta(minutes=5)
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NOTE = "pair: node-1: its pod on cluster node n3, which does not respond, was removed"
 
 
@@ -226,3 +228,104 @@ def test_setting_of_lost_nodes_is_in_seconds_and_0_is_never(
     assert run("config", "set", "node_lost_after", "60")[0] == 0
     run("wait", ID, "--continue", "--timeout", "1s")
     assert not exists(api)
+
+
+PATIENT = "name: one\nresources: {job_recovery: {max_restarts_on_errors: 3}}\nrun: train\n"
+REFUSED_JOB = f"one-{ID}"
+REFUSALS = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no such device"}
+EXCLUDED = {"key": "metadata.name", "operator": "NotIn", "values": ["n3"]}
+
+
+def refuse(api: FakeCluster, hosts: str = "n3 n3") -> None:
+    """Let cluster nodes refuse one pod after the other."""
+    for host in hosts.split():
+        pod = api.start(REFUSED_JOB, host)
+        api.change(kinds.POD, pod, status=REFUSALS)
+    failures = {"failed": len(hosts.split()), "active": 0}
+    api.change(kinds.JOB, REFUSED_JOB, status=failures)
+
+
+def suspend(api: FakeCluster) -> None:
+    """Let the controller see that the Job is suspended."""
+    status = {"failed": 2, "active": 0, "conditions": [condition("Suspended")]}
+    api.change(kinds.JOB, REFUSED_JOB, status=status)
+
+
+def find_terms(api: FakeCluster) -> list[Json]:
+    spec = api.get(kinds.JOB, REFUSED_JOB)["spec"]["template"]["spec"]
+    required = spec.get("affinity", {}).get("nodeAffinity", {}).get(REQUIRED, {})
+    terms: list[Json] = required.get("nodeSelectorTerms", [])
+    return terms
+
+
+def test_job_leaves_cluster_node_that_has_refused_two_pods(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def restart() -> None:
+        api.start(REFUSED_JOB, "n1")
+        api.finish(REFUSED_JOB)
+
+    send.ui.then = lambda: refuse(api)
+    api.after("patch jobs", lambda: suspend(api))
+    api.after("patch jobs", restart, nth=2)
+    send(PATIENT, follow=True)
+    assert current(api).state is State.COMPLETED
+    assert find_terms(api) == [{"matchFields": [EXCLUDED]}]
+    assert api.get(kinds.JOB, REFUSED_JOB)["spec"]["suspend"] is False
+    note = "one: node-0: cluster node n3 refused two of its pods; it starts on another one"
+    assert send.ui.noted.count(note) == 1
+
+
+def test_job_that_leaves_cluster_node_keeps_its_other_terms(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(PATIENT)
+    refuse(api)
+    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a", "b"]}]}
+    job = api.get(kinds.JOB, REFUSED_JOB)
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term, term]}}}
+    job["spec"]["template"]["spec"]["affinity"] = affinity
+    api.put(job)
+    api.after("patch jobs", lambda: suspend(api))
+    wait(api, send)
+    wait(api, send)
+    assert find_terms(api) == [term | {"matchFields": [EXCLUDED]}] * 2
+
+
+@pytest.mark.parametrize(
+    ("hosts", "labels", "leads"),
+    [
+        ("n3", {}, True),
+        ("n3 n1", {}, True),
+        ("n3 n3", {names.QUEUE: "gpus"}, True),  # its queue suspends and resumes it
+        ("n3 n3", {}, False),
+    ],
+)
+def test_job_stays_on_cluster_nodes(
+    api: FakeCluster, send: Submitter, hosts: str, labels: dict[str, str], leads: bool
+) -> None:
+    send(PATIENT)
+    refuse(api, hosts)
+    job = api.get(kinds.JOB, REFUSED_JOB)
+    job["metadata"]["labels"] |= labels
+    api.put(job)
+    with pytest.raises(SkyError, match="gave up waiting"):
+        wait_for_all(api.session(), [current(api)], Wait(timeout=1, leads=leads), send.ui)
+    assert api.count("patch jobs") == 0
+
+
+def test_job_that_cannot_leave_its_cluster_node_goes_on_there(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """Before Kubernetes 1.36, where its pods run cannot change after a start."""
+    send(PATIENT)
+    refuse(api)
+    api.after("patch jobs", lambda: suspend(api))
+    api.before("patch jobs", lambda: 422, nth=2)
+    wait(api, send)
+    wait(api, send)
+    advice = "cluster node n3 refuses its pods; submit the task again with --exclude-node n3"
+    assert send.ui.noted.count(f"one: node-0: {advice}") == 1
+    assert api.get(kinds.JOB, REFUSED_JOB)["spec"]["suspend"] is False
+    wait(api, send)
+    assert api.count("patch jobs") == 3, "it is not tried again"
