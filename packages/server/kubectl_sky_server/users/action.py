@@ -393,7 +393,16 @@ def get_account(session: Session, name: str | None, namespace: str | None) -> mo
         queues = access.list_kueue(session, kinds.LOCAL_QUEUE, where) if role else []
     quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, where)
     unlimited = list_unlimited(session, where, quotas)
-    return model.account(where, role, quotas, queues, unlimited)
+    status = model.account(where, role, quotas, queues, unlimited)
+    return replace(status, without_rights=role is not None and not _is_bound(session, role))
+
+
+def _is_bound(session: Session, role: Object) -> bool:
+    """Return whether the Role of a user has the binding that gives its rights, as far as known."""
+    kind = kinds.ROLE_BINDING
+    with suppress(Forbidden):
+        return objects.exists(session, kind, role.metadata.name, role.metadata.namespace)
+    return True
 
 
 def _get_role(session: Session, name: str, namespace: str | None) -> Object:

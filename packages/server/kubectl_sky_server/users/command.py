@@ -197,6 +197,8 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
     if status.queues:
         facts["Queue"] = ", ".join(status.queues)
     facts["Unlimited"] = ", ".join(status.unlimited)
+    if status.without_rights:
+        facts["Rights"] = "none: its RoleBinding was not found; add the user again"
     lines = ["\n".join(output.fields(facts))]
     if status.quotas:
         rows = [[item.resource, *item.readable, item.quota] for item in status.quotas]

@@ -180,6 +180,9 @@ class User(Struct, frozen=True, rename={"kind": "subject"}):
     unlimited: Annotated[
         tuple[str, ...], Note("what no quota or policy limits; only of `users show`")
     ] = ()
+    without_rights: Annotated[
+        bool, Note("whether its RoleBinding was not found; only of `users show`")
+    ] = False
 
     def use(self, *resources: str) -> str:
         """Return used and limit of the first of these resources with a quota; "-" without."""

@@ -329,6 +329,13 @@ def test_show_names_no_external_addresses_if_the_cluster_refuses_them(
     assert "services kubectl-sky-dry-run" not in api.names()
 
 
+def test_show_says_that_a_user_without_binding_has_no_rights(api: FakeCluster, add: Add) -> None:
+    add()
+    assert not actions.get_account(api.session(), ALICE.name, None).without_rights
+    api.remove(kinds.ROLE_BINDING, NAME)
+    assert actions.get_account(api.session(), ALICE.name, None).without_rights
+
+
 def test_remove_deletes_binding_first_and_role_last(api: FakeCluster, add: Add) -> None:
     api.kinds |= KUEUE
     put_cluster_queue(api, "gold")
