@@ -209,6 +209,7 @@ export interface Node {
   kept_by?: string;
   held_until?: string;
   lost_since?: string;
+  refused_by?: string;
   image_digest?: string;
   sweep?: Record<string, string>;
   detailed_status: string;
