@@ -614,8 +614,8 @@ def _find_refusing(backend: Workload, item: TaskObject, pods: Sequence[Pod]) -> 
     if not is_alone or names.QUEUE in metadata.labels:
         return ""
     host = find_refusing(pods)
-    was_tried = metadata.annotations.get(names.LEAVES) == host and not item.spec.suspend
-    return "" if was_tried else host
+    is_done = metadata.annotations.get(names.LEAVES) == host and not item.spec.suspend
+    return "" if is_done else host
 
 
 def _outlived(

@@ -107,13 +107,17 @@ def leave_refusing(session: Session, task: TaskStatus) -> list[str]:
 
 
 def _leave(session: Session, task: TaskStatus, node: NodeStatus) -> str:
-    """Suspend the Job of a node, or, when it is suspended, resume it with another affinity."""
+    """Suspend the Job of a node, or, when that is done, resume it with another affinity.
+
+    An annotation tells that it was suspended for this, also to whoever leads the task next.
+    """
     host = node.refused_by
     with suppress(NotFound):  # the task was deleted meanwhile
         job = objects.get_manifest(session, kinds.JOB, node.job, task.namespace)
-        if job["spec"].get("suspend"):
-            return _resume_elsewhere(session, task, node, job) if _is_suspended(job) else ""
-        if job["metadata"].get("annotations", {}).get(names.LEAVES) != host:
+        is_ours = job["metadata"].get("annotations", {}).get(names.LEAVES) == host
+        if is_ours and _is_suspended(job):
+            return _resume_elsewhere(session, task, node, job)
+        if not is_ours and not job["spec"].get("suspend"):
             annotations = {names.LEAVES: host}
             body = {"metadata": {"annotations": annotations}, "spec": {"suspend": True}}
             objects.patch_by_uid(session, kinds.JOB, task.identity(node.job), body)
@@ -137,7 +141,8 @@ def _resume_elsewhere(session: Session, task: TaskStatus, node: NodeStatus, job:
 def _is_suspended(job: Json) -> bool:
     status = job["status"]
     conditions = {item["type"]: item["status"] for item in status.get("conditions", ())}
-    return conditions.get("Suspended") == "True" and not status.get("active")
+    has_stopped = conditions.get("Suspended") == "True" and not status.get("active")
+    return bool(job["spec"].get("suspend")) and has_stopped
 
 
 def _without(host: str, job: Json) -> Json:

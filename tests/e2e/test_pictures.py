@@ -57,6 +57,7 @@ run: |
   END
   exec python3 train.py
 """
+HEIGHTS = {1920: 1080, 1280: 800, 390: 844}  # of screens, by their width
 IN_DOCS = {
     "tasks-1280-light",
     "update-1280-light",
@@ -68,14 +69,14 @@ IN_DOCS = {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1920, 1280, 390])
 def test_pages_with_work_are_accessible_and_fit_the_width(
     page: Page, sky: Command, kubectl: Command, scheme: str, width: int
 ) -> None:
     kubectl("create", "namespace", NAMESPACE)
     kubectl("create", "quota", "team", "--hard=requests.nvidia.com/gpu=8,pods=20", "-n", NAMESPACE)
     kubectl("config", "set-context", "--current", "--namespace", NAMESPACE)
-    page.set_viewport_size({"width": width, "height": 800 if width == 1280 else 844})
+    page.set_viewport_size({"width": width, "height": HEIGHTS[width]})
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     *_, train = [submit(sky, text) for text in TASKS]
     assert sky("serve", "up", "-", stdin=SERVICE).returncode == 0
