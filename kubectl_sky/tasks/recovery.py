@@ -102,18 +102,26 @@ def leave_refusing(session: Session, task: TaskStatus) -> list[str]:
 
     Doing it twice is harmless. Raises Forbidden.
     """
-    texts = parallel.map_parallel(lambda node: _leave(session, task, node), list_refused(task))
+    nodes = list_refused(task)
+    if not nodes:
+        return []
+    selector = names.selector({names.TASK_ID: task.id})
+    manifests = objects.list_manifests(session, kinds.JOB, task.namespace, label_selector=selector)
+    jobs = {item["metadata"]["name"]: item for item in manifests}
+    existing = [node for node in nodes if node.job in jobs]
+    texts = parallel.map_parallel(
+        lambda node: _leave(session, task, node, jobs[node.job]), existing
+    )
     return [text for text in texts if text]
 
 
-def _leave(session: Session, task: TaskStatus, node: NodeStatus) -> str:
+def _leave(session: Session, task: TaskStatus, node: NodeStatus, job: Json) -> str:
     """Suspend the Job of a node, or, when that is done, resume it with another affinity.
 
     An annotation tells that it was suspended for this, also to whoever leads the task next.
     """
     host = node.refused_by
     with suppress(NotFound):  # the task was deleted meanwhile
-        job = objects.get_manifest(session, kinds.JOB, node.job, task.namespace)
         is_ours = job["metadata"].get("annotations", {}).get(names.LEAVES) == host
         if is_ours and _is_suspended(job):
             return _resume_elsewhere(session, task, node, job)

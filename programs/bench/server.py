@@ -20,6 +20,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.words import kinds, names
 from programs.bench.harness import Bench
 from programs.bench.scale import open_session, run_tasks
+from tests.polling import eventually
 
 _TASKS = (100, 1_000, 10_000)
 _VIEWERS = (1, 20, 200)
@@ -30,6 +31,7 @@ _SLOW = 130  # connections that read nothing
 _GARBAGE = 12  # connections that send wrong tokens
 _NEW = 50  # tokens that log in meanwhile
 _TOKEN_SECONDS = 6 * 3600
+_TIMES = ("rows p50 s", "rows p95 s", "change p50 s", "change p95 s", "kB of a page")
 
 
 class Served(Struct, frozen=True):
@@ -122,8 +124,25 @@ def viewers(bench: Bench) -> None:
                     row = (f"{size:,}", str(count), str(server.megabytes))
                     rows.append((*row, f"{server.processor_seconds:.1f}", *seen))
     head = ("tasks", "users", "MB", "processor s")
-    times = ("rows p50 s", "rows p95 s", "change p50 s", "change p95 s", "kB of a page")
-    bench.table("viewers", (*head, *times), rows)
+    bench.table("viewers", (*head, *_TIMES), rows)
+
+
+def starts(bench: Bench) -> None:
+    """Pages whose first rows change while the pods of many other tasks are being made."""
+    size = _TASKS[0] if bench.short else _TASKS[-1]
+    with bench.namespace() as namespace, ThreadPoolExecutor(1) as pool:
+        making = pool.submit(run_tasks, bench, namespace, size)
+        session = open_session(bench)
+        eventually(lambda: len(objects.list_metadata(session, kinds.POD, namespace)) >= _ROWS)
+        tokens = _tokens(bench, namespace, _VIEWERS[1])
+        change = _change(bench, namespace, _CHANGED)
+        with _served(bench) as server:
+            seen = asyncio.run(_view(server, namespace, tokens, change, sort="-age"))
+            made = len(objects.list_metadata(session, kinds.POD, namespace))
+            row = (f"{made:,} of {size:,}", str(len(tokens)), str(server.megabytes), *seen)
+        making.result()
+    head = ("pods made until the end", "users", "MB")
+    bench.table("starts", (*head, *_TIMES), [row])
 
 
 def attacks(bench: Bench) -> None:
@@ -188,13 +207,14 @@ def _change(bench: Bench, namespace: str, size: int) -> Callable[[int], None]:
 class _Page:
     """A page that follows the list: the seconds until it came, and until each change came."""
 
-    def __init__(self, client: httpx2.AsyncClient, namespace: str, token: str) -> None:
+    def __init__(self, client: httpx2.AsyncClient, namespace: str, token: str, sort: str) -> None:
         self.list = 0.0
         self.size = 0  # bytes until the rows were there
         self.changes: dict[bytes, float] = {}
         self._client = client
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._path = f"/tasks/events?namespace={namespace}&all_users=true&rows={_ROWS}"
+        self._path = f"/tasks/events?namespace={namespace}&all_users=true"
+        self._path += f"&rows={_ROWS}&sort={sort}"
 
     async def follow(self) -> None:
         begun = time.time()
@@ -219,12 +239,16 @@ class _Page:
 
 
 async def _view(
-    server: Served, namespace: str, tokens: Sequence[str], change: Callable[[int], None]
+    server: Served,
+    namespace: str,
+    tokens: Sequence[str],
+    change: Callable[[int], None],
+    sort: str = "age",
 ) -> list[str]:
     """Open the pages and change tasks; return percentiles of the seconds of rows and changes."""
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(base_url=server.url, timeout=120, limits=limits) as client:
-        pages = [_Page(client, namespace, token) for token in tokens]
+        pages = [_Page(client, namespace, token, sort) for token in tokens]
         following = [asyncio.create_task(page.follow()) for page in pages]
         await _until(lambda: all(page.list for page in pages), following)
         for number in range(_CHANGED):
@@ -290,4 +314,4 @@ def _percentiles(values: list[float]) -> tuple[float, float]:
     return ordered[len(ordered) // 2], ordered[len(ordered) * 95 // 100]
 
 
-TABLES = {"rest": rest, "viewers": viewers, "attacks": attacks}
+TABLES = {"rest": rest, "viewers": viewers, "starts": starts, "attacks": attacks}
