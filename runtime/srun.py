@@ -423,14 +423,21 @@ class Output:
             self.unfinished[key] = lines.pop()
             data = "".join("%d: %s\n" % (task, line) for line in lines)
         if self.patterns.get(stream):
-            path = self.patterns[stream].replace("%j", os.environ["SLURM_JOB_ID"])
-            path = path.replace("%t", str(task)).replace("%n", str(rank))
-            with open(path, "ab") as file:
+            with open(self.path(rank, task, stream), "ab") as file:
                 file.write(data.encode("latin-1"))
         else:
             file = (sys.stdout if stream == 1 else sys.stderr).buffer
             file.write(data.encode("latin-1"))
             file.flush()
+
+    def path(self, rank, task, stream):
+        job = os.environ["SLURM_JOB_ID"]
+        no_array = "4294967294"  # as Slurm writes it
+        values = {
+            "j": job, "A": os.environ.get("SLURM_ARRAY_JOB_ID", job),
+            "a": os.environ.get("SLURM_ARRAY_TASK_ID", no_array), "t": str(task), "n": str(rank),
+        }  # fmt: skip
+        return re.sub("%([jAatn])", lambda match: values[match.group(1)], self.patterns[stream])
 
     def end(self):
         for key, line in list(self.unfinished.items()):

@@ -92,4 +92,6 @@ def _convert(path: str) -> str:
         raise UserError(f"{path} is no batch script of Slurm", hint)
     (document,) = documents.read_documents(path, sys.stdin.buffer)
     output.notes((*map(str, document.warnings), *document.notes))
+    if document.after:
+        output.note(f"the printed file does not wait: submit it with --after {document.after}")
     return writer.document(document.data).rstrip("\n")

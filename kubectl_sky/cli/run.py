@@ -77,6 +77,9 @@ def _check_local_files(words: Sequence[str], overrides: Overrides) -> None:
 
     An image of the user's may have them: then it is a note.
     """
+    from kubectl_sky.actions.documents import is_batch_file
+    from kubectl_sky.cli.skypilot import file_and_arguments
+
     if len(words) == 1:
         words = [] if _SHELL & set(words[0]) else words[0].split()
     relative = [word for word in words if not word.startswith(("/", "~"))]
@@ -88,6 +91,10 @@ def _check_local_files(words: Sequence[str], overrides: Overrides) -> None:
     is_program = file == words[0]
     if is_program and file.endswith((".yaml", ".yml")):
         raise UserError(f'"{file}" is a task file', f"use `kubectl sky submit {shlex.quote(file)}`")
+    if (is_program or words[0] == "sbatch") and is_batch_file(file):
+        line = shlex.join(file_and_arguments(words[words.index(file) :]))
+        hint = f"use `kubectl sky submit {line}`"
+        raise UserError(f'"{file}" is a batch script of Slurm', hint)
     interpreter = _INTERPRETERS.get(Path(file).suffix) if is_program else None
     command = [interpreter, *words] if interpreter else [*words]
     given: list[str] = click.get_current_context().meta[commands.WORDS]

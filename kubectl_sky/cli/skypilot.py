@@ -8,9 +8,10 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
+from kubectl_sky.cli import slurm_words
 from kubectl_sky.cli.arguments import without_secrets
 from kubectl_sky.words.skypilot_options import FLAGS
-from kubectl_sky.words.skypilot_verbs import DELETES, KUBECONFIG, VERBS, Verb, option
+from kubectl_sky.words.skypilot_verbs import KUBECONFIG, VERBS, Verb, option
 
 Flag = tuple[str, ...]  # the name of an option, and its value if it has one
 
@@ -20,27 +21,20 @@ _RENAMED = re.compile(r"use (--[a-z-]+)(?:;.*)?")  # an answer
 _NEW_TASK = "a task is not changed or started again: use `kubectl sky rerun`"
 _NO_PAUSE = "tasks cannot be paused: `kubectl sky stop TASK` deletes one"
 _SHELL = "use `kubectl sky exec TASK -it -- bash`"
-_NODES = "`kubectl get nodes` shows the cluster's nodes, `kubectl sky gpus` their GPUs"
 _EXAMPLES = "`kubectl sky init --list` shows examples, `kubectl sky explain` has all fields"
 _CONTEXTS = "use it without `sky`: `kubectl config`; here, --context chooses one"
 _SECRETS = "secrets belong to a task: use `kubectl sky submit` with --secret NAME"
 
-# Of kubectl, docker, Slurm, and other versions of SkyPilot.
+# Of kubectl, docker, and other versions of SkyPilot.
 OTHER_VERBS: Mapping[str, Verb] = {
     "batch": Verb("submit", "use `kubectl sky submit` with --array 0-99: one task per number"),
     "bench": Verb("submit", "use `kubectl sky submit` once per --gpus, then `kubectl sky list`"),
     **dict.fromkeys(("recipes", "templates", "examples"), Verb("init", _EXAMPLES)),
-    "sbatch": Verb("submit", "use `kubectl sky submit FILE`; `kubectl sky init` writes a FILE"),
-    "srun": Verb("exec", "use `kubectl sky exec TASK -- CMD`, or `kubectl sky submit FILE`"),
-    "salloc": Verb("dev"),
-    "squeue": Verb("list"),
-    "scancel": Verb("stop", DELETES),
-    "sacct": Verb("list", "`kubectl sky list` has finished tasks, `kubectl sky usage` GPU-hours"),
-    **dict.fromkeys(("sinfo", "nodes", "clusters"), Verb("gpus", _NODES)),
+    **dict.fromkeys(("nodes", "clusters"), Verb("gpus", slurm_words.NODES)),
     **dict.fromkeys(("restart", "resume", "retry", "edit"), Verb("rerun", _NEW_TASK)),
     **dict.fromkeys(("pause", "suspend"), Verb("stop", _NO_PAUSE)),
     **dict.fromkeys(("shell", "connect"), Verb("exec", _SHELL)),
-    **dict.fromkeys(("scontrol", "info", "show", "inspect"), Verb("status")),
+    **dict.fromkeys(("info", "show", "inspect"), Verb("status")),
     "history": Verb("list"),
     "metrics": Verb("top"),
     "events": Verb("doctor", "`kubectl sky doctor TASK` explains the events of a task"),
@@ -100,20 +94,31 @@ def verb(
     """
     for count in range(min(3, len(words)), least - 1, -1):
         name = " ".join(words[:count])
-        if match := VERBS.get(name) or OTHER_VERBS.get(name):
-            flags, others = _parse(words[count:])
-            answers = {flag[0]: option(match.command, flag[0], name) for flag in flags}
+        if match := VERBS.get(name) or slurm_words.VERBS.get(name) or OTHER_VERBS.get(name):
+            flags, others = _parse(name, words[count:])
+            answers = {flag[0]: _answer(match.command, flag[0], name) for flag in flags}
             lines = [f"{flag}: {text}" for flag, text in answers.items() if text]
             answer = match.answer
-            if match == Verb("submit"):
+            if match in (Verb("submit"), Verb("run")):
                 known = [word for flag in flags for word in _translate(flag, answers[flag[0]])]
-                answer = f"use `kubectl sky {_submit(known, others, submit_takes)}`"
+                takes_file = match == Verb("submit") and (name == "sbatch" or _is_file(others))
+                answer = f"use `kubectl sky {_submit(known, others, takes_file, submit_takes)}`"
             return "\n".join([f'unknown command "{name}"; {answer}', *lines])
     return ""
 
 
-def _parse(words: Sequence[str]) -> tuple[Sequence[Flag], Sequence[str]]:
-    """Return the options with their values, and the other words, as SkyPilot reads them."""
+def _answer(command: str, flag: str, verb: str) -> str:
+    if verb in slurm_words.VERBS:
+        return slurm_words.option(verb, flag)
+    return option(command, flag, verb)
+
+
+def _parse(verb: str, words: Sequence[str]) -> tuple[Sequence[Flag], Sequence[str]]:
+    """Return the options with their values, and the other words, as SkyPilot or Slurm reads them.
+
+    Slurm's options end at the script or command.
+    """
+    is_slurm = verb in slurm_words.VERBS
     flags: list[Flag] = []
     others: list[str] = []
     remaining = list(words)
@@ -123,12 +128,14 @@ def _parse(words: Sequence[str]) -> tuple[Sequence[Flag], Sequence[str]]:
             return flags, [*others, *remaining]
         if not word.startswith("-") or word == "-":
             others.append(word)
+            if is_slurm:
+                return flags, [*others, *remaining]
         elif word.startswith("--"):
             name, equals, value = word.partition("=")
-            flags.append((name, value) if equals else _with_value(name, remaining))
-        elif word in FLAGS or len(word) == 2:
-            flags.append(_with_value(word, remaining))
-        elif word[:2] in FLAGS:  # -dy
+            flags.append((name, value) if equals else _with_value(verb, name, remaining))
+        elif len(word) == 2 or _takes_no_value(verb, word):
+            flags.append(_with_value(verb, word, remaining))
+        elif _takes_no_value(verb, word[:2]):  # -dy
             flags.append((word[:2],))
             remaining.insert(0, f"-{word[2:]}")
         else:  # -i10
@@ -136,9 +143,15 @@ def _parse(words: Sequence[str]) -> tuple[Sequence[Flag], Sequence[str]]:
     return flags, others
 
 
-def _with_value(name: str, remaining: list[str]) -> Flag:
+def _takes_no_value(verb: str, name: str) -> bool:
+    if verb in slurm_words.VERBS:
+        return slurm_words.takes_no_value(verb, name)
+    return name in FLAGS
+
+
+def _with_value(verb: str, name: str, remaining: list[str]) -> Flag:
     """Return an option with the next word, unless it takes no value or another option follows."""
-    if name in FLAGS or not remaining or re.match(r"-\D", remaining[0]):
+    if _takes_no_value(verb, name) or not remaining or re.match(r"-\D", remaining[0]):
         return (name,)
     return name, remaining.pop(0)
 
@@ -152,22 +165,32 @@ def _translate(flag: Flag, answer: str) -> Sequence[str]:
 
 
 def _submit(
-    options: Sequence[str], others: Sequence[str], submit_takes: Callable[[Sequence[str]], bool]
+    options: Sequence[str],
+    others: Sequence[str],
+    takes_file: bool,
+    submit_takes: Callable[[Sequence[str]], bool],
 ) -> str:
     """Return the command that sends a task file, or that runs a command without a file."""
-    is_file = not others or _is_file(others)
     if not submit_takes([*options, "--", *others]):
-        return "submit" if is_file else "run"
+        return "submit" if takes_file else "run"
     options = [*without_secrets(options)]
-    if is_file:
-        return shlex.join(["submit", *options, *others])
+    if takes_file:
+        return shlex.join(["submit", *options, *file_and_arguments(others)])
+    if not others:
+        return shlex.join(["run", *options])
     line = others[0] if len(others) == 1 and _is_plain(others[0]) else shlex.join(others)
     return f"{shlex.join(['run', *options])} -- {line}"
 
 
+def file_and_arguments(words: Sequence[str]) -> Sequence[str]:
+    """Return a file and its arguments as `submit` takes them: after --, if some are options."""
+    needs_dashes = any(word.startswith("-") for word in words[1:])
+    return [*words[:1], "--", *words[1:]] if needs_dashes else words
+
+
 def _is_file(words: Sequence[str]) -> bool:
     """Report whether the words are a task file, not a command, which SkyPilot also takes."""
-    if words[0] == "-" or words[0].endswith((".yaml", ".yml")):
+    if not words or words[0] == "-" or words[0].endswith((".yaml", ".yml")):
         return True
     return len(words) == 1 and os.path.isfile(words[0])  # noqa: PTH113 -- Path raises for long names
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.slurm import body as script
-from kubectl_sky.slurm import resources, values
-from kubectl_sky.slurm.directives import Directive
+from kubectl_sky.slurm import lifecycle, resources, values
 from kubectl_sky.slurm.draft import Draft, Table
 from kubectl_sky.slurm.options import BY_NAME
 from kubectl_sky.slurm.resources import Shape
@@ -35,11 +34,6 @@ _TABLES = {
     "qos": "qos",
     "constraint": "constraints",
 }
-_SIGNAL = re.compile(r"R?B:(?P<name>(?:SIG)?[A-Z0-9]+)(?:@(?P<seconds>[1-9]\d{0,4}))?")
-_SEND_SIGNAL = """\
-kill -{} "$(cat "$KUBECTL_SKY_FILES/running")"
-while kill -0 "$(cat "$KUBECTL_SKY_FILES/running")"; do sleep 1; done 2> /dev/null
-"""
 _PER_TASK = ("cpus-per-task", "gpus-per-task")
 _LABELS = ("partition", "account", "qos")
 
@@ -74,7 +68,9 @@ def convert(text: str, file: str, call: Call, table: Table) -> Document:
     draft.data["envs"] = {}
     _put_variables(draft)
     _put_folder(draft)
-    _put_limits(draft)
+    lifecycle.put_lifecycle(draft)
+    if (excluded := draft.read("exclude", values.names)) is not None:
+        draft.put((*_OWN, "exclude_nodes"), excluded, draft.given["exclude"])
     _put_volumes(draft)
     _put_array(draft, shape)
     _note(draft, shape)
@@ -150,39 +146,6 @@ def _put_folder(draft: Draft) -> None:
         draft.refuse(directive, message, "submit from the folder that has the files")
         folder = "."
     draft.put(("workdir",), folder, directive)
-
-
-def _put_limits(draft: Draft) -> None:
-    """Set how long and where the task runs, and name what ends or tells otherwise."""
-    given = draft.given
-    if limit := draft.read("time", values.seconds):
-        draft.put(("max_duration",), values.duration(limit), given["time"])
-    if directive := given.get("requeue"):
-        path = ("resources", "job_recovery")
-        draft.put(path, {"max_restarts_on_errors": 0}, directive)
-    if (excluded := draft.read("exclude", values.names)) is not None:
-        draft.put((*_OWN, "exclude_nodes"), excluded, given["exclude"])
-    if directive := given.get("dependency"):
-        message = "not carried out: it is about jobs of Slurm"
-        draft.warn(directive, message, "submit --after TASK waits for another task")
-    if directive := given.get("signal"):
-        _put_signal(draft, directive)
-    mail = given.get("mail-user") or given.get("mail-type")
-    if mail and given.get("mail-type", mail).value != "NONE":
-        hint = "use kubectl sky wait --notify URL, or notify of the settings"
-        draft.warn(mail, "not carried out: no mail is sent", hint)
-
-
-def _put_signal(draft: Draft, directive: Directive) -> None:
-    """Send the signal before SIGTERM, for as long as it would come before the time limit."""
-    match = _SIGNAL.fullmatch(directive.value.upper())
-    if not match:
-        message = "not carried out: only signals to the script are sent, such as B:USR1@60"
-        draft.warn(directive, message, "trap TERM in the program, which gets it at the time limit")
-        return
-    run = _SEND_SIGNAL.format(match["name"].removeprefix("SIG"))
-    hook = {"run": run, "events": ["stop"], "timeout": int(match["seconds"] or 60)}
-    draft.put(("config", "hooks"), [hook], directive)
 
 
 def _put_volumes(draft: Draft) -> None:

@@ -10,7 +10,10 @@ from kubectl_sky.slurm.options import BY_LETTER, BY_NAME, REFUSED, RENAMED, Opti
 from kubectl_sky.spec.document import printable
 
 _DIRECTIVE = "#SBATCH"
-_WORD = re.compile(r"""(?:[^\s"'\\#]|(?<=\S)#|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
+_PART = re.compile(
+    r"""(?P<word>(?:[^\s"'\\#]|(?<=\S)#|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+)"""
+    r"""|(?P<comment>#.*)|(?P<open>["']).*"""
+)
 _QUOTE = re.compile(r"""\\(.)|["']""")
 _QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
 _ITEM = re.compile(r"""(?:[^,"']|"[^"]*"|'[^']*'|["'])+""")
@@ -74,9 +77,12 @@ def read_header(lines: Sequence[str], file: str) -> Header:
 
 
 def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Problem]:
-    comment = re.search(r"\s#", line[len(_DIRECTIVE) :])
-    text = line[: len(_DIRECTIVE) + comment.start()] if comment else line
-    words = list(_WORD.finditer(text, len(_DIRECTIVE)))
+    parts = list(_PART.finditer(line, len(_DIRECTIVE)))
+    words = [part for part in parts if part["word"]]
+    if parts and parts[-1]["open"]:
+        column = parts[-1].start() + 1
+        yield Problem(file, number, column, parts[-1]["open"], "the quote is not closed")
+        return
     while words:
         word = words.pop(0)
         position = (number, word.start() + 1)

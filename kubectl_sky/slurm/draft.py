@@ -22,6 +22,7 @@ class Draft:
         header = directives.read_header(lines, file)
         self.problems = list(header.problems)
         self.notes: list[str] = []
+        self.after = ""  # the task that must have succeeded before
         self._known = set[Problem]()
         self.given = {item.name: item for item in header.directives}  # the last one counts
         self.interpreter = lines[0]
@@ -101,7 +102,13 @@ class Draft:
         warnings = tuple(sorted(item for item in self.problems if item.severity != "error"))
         names = (self.data.get("name"),)
         return Document(
-            self.file, self.data, root, names=names, warnings=warnings, notes=tuple(self.notes)
+            self.file,
+            self.data,
+            root,
+            names=names,
+            after=self.after,
+            warnings=warnings,
+            notes=tuple(self.notes),
         )
 
     def _node(self, value: Data, path: Path, above: Position) -> YamlNode:

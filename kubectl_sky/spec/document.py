@@ -107,6 +107,7 @@ class Document(Struct, frozen=True, dict=True):
     names: tuple[Data, ...] = ()  # of these tasks
     parallel: bool = False  # whether the header makes them a group that runs in parallel
     title: Data = None  # the name in the header
+    after: str = ""  # the task that must have succeeded before, in a format that names it
     # What of the format that it was converted from is not carried out.
     warnings: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()  # what the settings made of it

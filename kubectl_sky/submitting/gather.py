@@ -93,8 +93,8 @@ def predecessor(session: Session, facts: Facts, reference: str) -> Predecessor:
     """Return the task that must have succeeded. Raises UserError if it is not found or failed."""
     target = find.get_of_anyone(session, find.Scope(facts.namespace, facts.user), reference)
     if target.state is State.FAILED:
-        message = f"--after {reference}: task {target.id} ({target.name}) has failed"
-        raise UserError(message, "submit that again, or submit without --after")
+        message = f"after {reference}: task {target.id} ({target.name}) has failed"
+        raise UserError(message, "submit that again first, or start this one without it")
     return Predecessor(target.id, target.name, target.state is State.COMPLETED)
 
 

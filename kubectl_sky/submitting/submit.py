@@ -146,8 +146,8 @@ def plan(options: Options, task_file: TaskFile, connect: Connect) -> Prepared:
     task_file, connection = contexts.choose(task_file, options.connection)
     session = connect(connection)
     facts = gather.facts(session, task_file, options.user)
-    if options.after:
-        facts = replace(facts, after=gather.predecessor(session, facts, options.after))
+    if after := options.after or task_file.after:
+        facts = replace(facts, after=gather.predecessor(session, facts, after))
     if not options.new_volumes or facts.pvcs is None:
         return decided(options, task_file, session, facts)
     mounted = (volume.name for task in task_file.tasks for volume in task.volumes)

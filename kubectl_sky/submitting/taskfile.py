@@ -64,6 +64,7 @@ class TaskFile(Struct, frozen=True):
     warnings: tuple[Problem, ...]
     settings: Settings
     remarks: tuple[str, ...] = ()  # notes on how flags, settings and context change the file
+    after: str = ""  # the task that must have succeeded before
     max_bytes: int = sys.maxsize  # of the manifests
 
     @property
@@ -171,6 +172,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         warnings=tuple(problems),
         settings=settings,
         remarks=(*remarks, *notes, *unread),
+        after=documents[0].after,
         max_bytes=source.max_bytes,
     )
 

@@ -175,8 +175,21 @@ def test_after_succeeded_predecessor_starts_at_once_and_failed_one_is_refused(
     send("name: bad\nrun: 'true'\n", task_id="bad00001")
     api.start("bad-bad00001")
     api.finish("bad-bad00001", 3)
-    with pytest.raises(UserError, match=r"--after bad: task bad00001 \(bad\) has failed"):
+    with pytest.raises(UserError, match=r"after bad: task bad00001 \(bad\) has failed"):
         send("name: late\nrun: 'true'\n", task_id="late0001", after="bad")
+
+
+def test_dependency_of_batch_script_waits_unless_flag_names_another_task(
+    api: FakeCluster, send: Submitter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    send("name: train\nrun: 'true'\n", task_id=TRAIN)
+    send("name: other\nrun: 'true'\n", task_id="other001")
+    script = "#!/bin/bash\n#SBATCH -J eval -d afterok:train\necho\n"
+    send(script, task_id=EVAL)
+    assert target_of(api).note == f"suspended until train ({TRAIN}) has succeeded"
+    send(script, task_id="eval0002", after="other")
+    assert target_of(api, "eval0002").note == "suspended until other (other001) has succeeded"
 
 
 def test_after_pipeline_resumes_only_first_stage(api: FakeCluster, send: Submitter) -> None:

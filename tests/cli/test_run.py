@@ -119,6 +119,7 @@ def test_task_file_has_the_array_and_the_sweep_of_flags(sky: Command) -> None:
 def _files(tmp_path: Path) -> None:
     for name in ("x.py", "x.sh", "tool", "ok.yaml"):
         (tmp_path / name).write_text("x")
+    (tmp_path / "x.sbatch").write_text("#!/bin/bash\n#SBATCH -N1\necho\n")
 
 
 @pytest.mark.usefixtures("_files")
@@ -134,6 +135,8 @@ def _files(tmp_path: Path) -> None:
         ("./tool", "use `kubectl sky run --workdir . -- ./tool`"),
         ("'python3 x.py'", "use `kubectl sky run --workdir . -- python3 x.py`"),
         ("ok.yaml", "use `kubectl sky submit ok.yaml`"),
+        ("x.sbatch a", "use `kubectl sky submit x.sbatch a`"),
+        ("-- sbatch x.sbatch --lr 1", "use `kubectl sky submit x.sbatch -- --lr 1`"),
         (
             "--secret K=hidden --token hidden x.py",
             "use `kubectl sky run --secret K --workdir . -- python x.py`",

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubectl_sky.cli import skypilot
+from kubectl_sky.cli import skypilot, slurm_words
 from kubectl_sky.cli.main import COMMANDS, sky
 from kubectl_sky.cli.options import SharedOption
 from kubectl_sky.errors import UserError
@@ -38,7 +38,6 @@ def error_of(line: str) -> str:
         ("launch --infra k8s task.yaml", _LAUNCH + "submit --infra k8s task.yaml`"),
         ("launch --secret K=V task.yaml", _LAUNCH + "submit --secret K task.yaml`"),
         ("launch --nonsense task.yaml", _LAUNCH + "submit`"),
-        ("squeue -u me", 'unknown command "squeue"; use `kubectl sky list`\n-u: use --all-users'),
         ("apply -f x.yaml", 'unknown command "apply"; use `kubectl sky submit`\n-f: leave it out'),
         ("config get-contexts", 'unknown command "config get-contexts"; use it without `sky`'),
         ("cancel x 1", 'unknown command "cancel"; use `kubectl sky stop TASK`, which deletes'),
@@ -126,8 +125,10 @@ def test_old_words_are_those_of_a_command(old: str, new: str) -> None:
 
 
 def test_answers_name_commands_that_exist() -> None:
-    texts = [verb.answer for verb in (*VERBS.values(), *skypilot.OTHER_VERBS.values())]
-    texts += [text for answers in (COMMON, *OPTIONS.values()) for text in answers.values()]
+    tables = (VERBS, skypilot.OTHER_VERBS, slurm_words.VERBS)
+    texts = [verb.answer for table in tables for verb in table.values()]
+    options = (COMMON, *OPTIONS.values(), *slurm_words.OPTIONS.values())
+    texts += [text for answers in options for text in answers.values()]
     for words in re.findall("`kubectl sky ([a-z -]+)", " ".join(texts)):
         name = words.split()[0]
         assert name in COMMANDS
@@ -187,6 +188,47 @@ def verbs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[list
 def test_launch_of_a_command_runs_it_and_of_a_file_submits_it(line: str, answer: str) -> None:
     done = CliRunner().invoke(sky, shlex.split(line), prog_name=PROGRAM)
     assert f"; use `kubectl sky {answer}`\n" in done.output
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("sbatch", 'unknown command "sbatch"; use `kubectl sky submit`'),
+        ("sbatch train.sbatch", "use `kubectl sky submit train.sbatch`"),
+        (
+            "sbatch -N 2 -W --time=10 train.sh a --lr 1",
+            "use `kubectl sky submit --num-nodes 2 train.sh -- a --lr 1`\n-N: use --num-nodes\n"
+            "-W: leave it out: it waits, unless with --detach\n"
+            "--time: write it in the script: #SBATCH --time",
+        ),
+        ("sbatch -d afterok:1 a", "use `kubectl sky submit a`\n-d: use --after TASK"),
+        ("sbatch --wrap=ls", "--wrap: use `kubectl sky run 'CMD'`"),
+        ("srun -N2 python x.py -l", "use `kubectl sky run --num-nodes 2 -- python x.py -l`"),
+        ("srun --pty bash", "use `kubectl sky run -- bash`\n--pty: use `kubectl sky dev`"),
+        ("srun", 'unknown command "srun"; use `kubectl sky run`'),
+        (
+            "squeue -u me",
+            'unknown command "squeue"; use `kubectl sky list`\n-u: leave it out: your',
+        ),
+        (
+            "scancel -u me",
+            "use `kubectl sky stop TASK`, which deletes the task and its logs\n-u: use",
+        ),
+        ("sacct -j 12", "-j: use `kubectl sky status TASK`"),
+        ("salloc -N1", 'unknown command "salloc"; use `kubectl sky dev`'),
+    ],
+)
+def test_habits_of_slurm_are_answered(line: str, message: str) -> None:
+    assert message in error_of(line)
+
+
+@pytest.mark.parametrize("name", slurm_words.OPTIONS)
+def test_answers_to_options_of_slurm_name_options_that_exist(name: str) -> None:
+    command = slurm_words.VERBS[name].command
+    existing = {option for param in commands()[command].params for option in param.opts}
+    for answer in slurm_words.OPTIONS[name].values():
+        advised = re.sub("`.*?`", "", answer.partition("use ")[2])
+        assert {*re.findall(r"--[a-z-]+", advised)} <= existing, answer
 
 
 def test_yes_of_volumes_apply_is_accepted() -> None:

@@ -186,6 +186,16 @@ def test_output_on_a_volume_becomes_logs() -> None:
     assert document.warnings == ()
 
 
+def test_dependency_on_success_is_that_of_the_submit() -> None:
+    document = make_document("--dependency=afterok:prep")
+    assert document.after == "prep"
+    assert document.warnings == ()
+    assert document.notes == (
+        "train.sbatch:2: --dependency=afterok:prep: starts when prep has succeeded,"
+        " unless --after names another task",
+    )
+
+
 def test_output_elsewhere_is_named_once() -> None:
     (warning,) = warnings("--output=%j.out", "--error=%j.err")
     assert "--output: warning: no file is written: kubectl sky logs has the output" in warning
@@ -196,8 +206,15 @@ def test_output_elsewhere_is_named_once() -> None:
     ("option", "text"),
     [
         ("--exclusive", "--exclusive: warning: not carried out: several tasks can share"),
-        ("--mail-user=a@b", "no mail is sent; use kubectl sky wait --notify URL"),
-        ("--dependency=singleton", "it is about jobs of Slurm; submit --after TASK"),
+        (
+            "--mail-user=a@b",
+            "no mail is sent, but a URL can be notified; use kubectl sky wait train",
+        ),
+        ("--dependency=singleton", "a task waits only for one other, which must succeed; write"),
+        ("--dependency=afterany:prep", "a task waits only for one other, which must succeed"),
+        ("--dependency=afterok:a:b", "a task waits only for one other, which must succeed"),
+        ("-d afterok:1234", "jobs of Slurm are unknown here; name a task of the cluster: --dep"),
+        ("-d afterok:$PREP", "jobs of Slurm are unknown here"),
         ("--signal=USR1@60", "only signals to the script are sent, such as B:USR1@60"),
         ("--mem=0", "a task does not own its cluster nodes; write a size"),
         ("-N 2-4", "the task has 2 nodes; write one number"),

@@ -28,6 +28,12 @@ def test_directives_of_one_line_are_all_read() -> None:
     ]
 
 
+def test_comment_sign_in_quotes_is_text() -> None:
+    header = read_header(["#!/bin/bash", '#SBATCH --comment="a # b" -N2 # "c'], FILE)
+    assert [item.value for item in header.directives] == ["a # b", "2"]
+    assert header.problems == ()
+
+
 def test_directive_that_is_given_twice_has_its_last_value() -> None:
     assert make_data("--nodes=2", "--nodes=4")["num_nodes"] == 4
 
@@ -58,6 +64,8 @@ def test_directive_after_the_first_command_is_named() -> None:
         ("--time=" + "9" * 5000, "--time: expected a time such as 90"),
         ("--gres=gpu:many:x", "--gres: expected GPUs such as 4 or a100:4"),
         ("--array=1-x", "--array: expected numbers such as 0-9"),
+        ("--comment='a", "train.sbatch:2:19: ': the quote is not closed"),
+        ('-N2 -J "a b # c', 'train.sbatch:2:16: ": the quote is not closed'),
         ("hetjob", "hetjob: not supported: heterogeneous jobs"),
         ("--image=docker:x", "--image: not supported: Shifter images"),
     ],

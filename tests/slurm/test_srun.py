@@ -191,3 +191,19 @@ def test_lost_node_ends_its_tasks_and_later_steps(srun: ModuleType, lead: Any) -
     assert "node-1.t: task 1: the node is lost" in step.client.sent[0]["data"]
     step = submit(srun, lead, "-w node-1")
     assert step.client.sent == [{"kind": "error", "text": "node node-1.t is lost"}]
+
+
+@pytest.mark.parametrize(
+    ("variables", "path"),
+    [
+        ({"SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3"}, "10_3-13-2-1-%x"),
+        ({}, "13_4294967294-13-2-1-%x"),
+    ],
+)
+def test_name_of_output_has_the_numbers_of_the_job(
+    srun: ModuleType, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], path: str
+) -> None:
+    for name, value in {"SLURM_JOB_ID": "13", **variables}.items():
+        monkeypatch.setenv(name, value)
+    output = srun.Output({"output": "%A_%a-%j-%t-%n-%x"})
+    assert output.path(rank=1, task=2, stream=1) == path
