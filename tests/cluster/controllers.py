@@ -68,7 +68,20 @@ KUBERAY = Controller(
     ),
     fixtures=("kuberay",),
 )
-ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY)
+METRICS = Controller(
+    "metrics-adapter",
+    "sigs.k8s.io/custom-metrics-apiserver/test-adapter",
+    "",
+    fixtures=("pod_metrics",),
+    # No flag says where it is told metrics, and another worker of the tests may run one, too.
+    change=Change(
+        "sigs.k8s.io/custom-metrics-apiserver",
+        "test-adapter/main.go",
+        '":8080"',
+        'os.Getenv("METRICS_ADDRESS")',
+    ),
+)
+ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY, METRICS)
 _FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",

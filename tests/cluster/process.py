@@ -63,7 +63,7 @@ def configured(folder: Path, version: str, **more: object) -> str:
         "metrics": {"bindAddress": "0"},
         "health": {"healthProbeBindAddress": "0"},
         # nobody calls its webhooks: what we send says everything that they would add
-        "webhook": {"host": "127.0.0.1", "port": _free_port(), "certDir": str(folder)},
+        "webhook": {"host": "127.0.0.1", "port": free_port(), "certDir": str(folder)},
         **more,
     }
     (folder / "config.yaml").write_text(json.dumps(config))
@@ -139,7 +139,8 @@ def free(port: int, controller: Controller) -> Iterator[None]:
         yield
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nothing has at the moment."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

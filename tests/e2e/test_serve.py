@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.marks import ON_REAL
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, Done
 from tests.polling import eventually
@@ -234,7 +235,7 @@ def test_service_autoscaler_is_accepted_and_removed(sky: Command, kubectl: Comma
     assert sky("serve", "up", file, "--cpu-target", "80", "--dry-run=server").returncode == 0
     created = sky("serve", "up", file, "--qps-metric", "requests", "-d")
     assert created.returncode == 0
-    assert "the cluster has no metrics of pods" in created.stderr
+    assert "1 of up to 3 replicas run: " in created.stderr
 
     (hpa,) = objects(kubectl, "hpa")
     assert hpa["spec"]["maxReplicas"] == 3
@@ -246,6 +247,60 @@ def test_service_autoscaler_is_accepted_and_removed(sky: Command, kubectl: Comma
     assert objects(kubectl, "deployments")[0]["spec"]["replicas"] == 2, "as the autoscaler chose"
     assert sky("serve", "update", file, "--replicas", "1", "-d").returncode == 0
     assert objects(kubectl, "hpa") == []
+
+
+COUNTING = """
+import http.server, json, os, threading, time, urllib.request
+class Handler(http.server.BaseHTTPRequestHandler):
+    counted = 0
+    def do_GET(self):
+        Handler.counted += self.path == "/work"
+        self.send_response(200)
+        self.end_headers()
+def tell():
+    url = os.environ["METRICS"] + "/" + os.environ["HOSTNAME"] + "/http_requests_per_second"
+    before = 0
+    while True:
+        time.sleep(1)
+        rate = json.dumps(str(Handler.counted - before)).encode()
+        before = Handler.counted
+        header = {"Content-Type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(url, rate, header)).close()
+threading.Thread(target=tell, daemon=True).start()
+http.server.ThreadingHTTPServer((os.environ["POD_IP"], 8644), Handler).serve_forever()
+"""
+
+
+@ON_REAL
+def test_service_is_scaled_by_its_requests(
+    sky: Command, kubectl: Command, namespace: str, pod_metrics: str
+) -> None:
+    """The pods tell an adapter their requests per second, as Prometheus would."""
+    policy = {"min_replicas": 1, "max_replicas": 3, "target_qps_per_replica": 1}
+    file = service(
+        sky,
+        service={
+            "readiness_probe": PROBE,
+            "replica_policy": policy | {"downscale_delay_seconds": 5},
+        },
+        envs={"METRICS": f"{pod_metrics}/namespaces/{namespace}/pods"},
+        run=f"cat > server.py <<'END'{COUNTING}END\nexec python3 server.py",
+    )
+    assert sky("serve", "up", file).returncode == 0
+    url = f"/api/v1/namespaces/{namespace}/services/web:8644/proxy/work"
+
+    def replicas() -> int:
+        ready: int = sky.json("serve", "status", "web")["replicas"]["ready"]
+        return ready
+
+    def ask() -> bool:
+        for _ in range(10):
+            kubectl("get", "--raw", url)
+        return replicas() == 3
+
+    assert replicas() == 1
+    eventually(ask, 60)
+    eventually(lambda: replicas() == 1, 60)
 
 
 def test_service_example_serves(sky: Command) -> None:

@@ -1,6 +1,18 @@
-"""A batch script of Slurm on three cluster nodes: steps on all of them, and on a named one."""
+"""Batch scripts of Slurm on three cluster nodes: those of tests/e2e, and steps on named nodes."""
 
 from tests.e2e.command import Command, submitted
+from tests.e2e.test_slurm import (  # noqa: F401 -- run here, too
+    test_array_has_the_number_of_each_task,
+    test_exit_code_of_a_failed_step_is_that_of_the_task,
+    test_failed_task_ends_its_step_with_kill_on_bad_exit,
+    test_files_of_the_submit_folder_are_there,
+    test_launcher_finds_the_first_node_by_scontrol_and_srun,
+    test_signal_comes_before_the_end,
+    test_single_srun_runs_on_each_node_without_rank_0,
+    test_srun_in_the_background_runs_beside_others_on_the_named_node,
+    test_srun_starts_tasks_on_all_ranks_with_their_variables,
+    test_stop_reaches_the_steps_of_all_ranks,
+)
 from tests.nodes.support import NODES, hosts
 
 SCRIPT = """#!/bin/bash
