@@ -43,7 +43,7 @@ VALUED = "ACDEGJLNSTWcdeimnopqrtwx"
 FLAGS = """
     container-mount-home container-remap-root container-writable exact exclusive kill-on-bad-exit
     label no-container-entrypoint no-container-mount-home no-container-remap-root no-kill
-    overcommit overlap oversubscribe pty quiet unbuffered verbose
+    overcommit overlap oversubscribe pty quiet quit-on-interrupt unbuffered verbose
 """.split()
 
 

@@ -86,6 +86,7 @@ _NOT_CARRIED_OUT = (
     Option("hold", "H", "none", "the task starts at once"),
     Option("nice", value="optional", note="tasks are not ordered by it", hint="use --priority"),
     Option("priority", note="tasks are not ordered by it", hint="use the flag --priority"),
+    Option("quotatype", note=_CLUSTER, hint="use --use-spot, or a queue"),  # a common plugin's
     Option("network", note=_CLUSTER, hint="use network_tier: best"),
     Option("reboot", value="none", note=_CLUSTER),
     Option("no-kill", "k", "optional", "a task fails when it loses a node"),
@@ -119,7 +120,7 @@ _OTHERS: Mapping[str, str] = {
         """,
     _GPUS: "gpus-per-socket gpu-bind gpu-freq gres-flags tres-per-task tres-bind",
     _CLUSTER: """
-        wckey bb bbf cluster-constraint gid uid profile acctg-freq power time-min
+        wckey bb bbf cluster-constraint gpu_cmode gid uid profile acctg-freq power time-min
         """,
 }
 OPTIONS = (
@@ -169,6 +170,7 @@ _ONLY_SRUN = (
     Option("multi-prog", value="none"),
     Option("overlap", value="none"),
     Option("pty", value="none"),
+    Option("quit-on-interrupt", value="none"),
     Option("unbuffered", "u", "none"),
 )
 SRUN_BY_NAME: Mapping[str, Option] = {option.name: option for option in (*OPTIONS, *_ONLY_SRUN)}

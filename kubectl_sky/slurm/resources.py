@@ -10,9 +10,20 @@ from kubectl_sky.slurm.directives import Directive
 from kubectl_sky.slurm.draft import Draft
 from kubectl_sky.slurm.values import Gpus
 from kubectl_sky.spec.accelerator import find_model, rtx_products
-from kubectl_sky.spec.document import printable
+from kubectl_sky.spec.document import Path, printable
+from kubectl_sky.words import names
 
 _ALL_MEMORY = ("0", "0G", "0M")
+_ANTI_AFFINITY: Path = (
+    *("config", "kubernetes", "pod_config", "spec", "affinity", "podAntiAffinity"),
+    "requiredDuringSchedulingIgnoredDuringExecution",
+)
+# Kubernetes heeds it in both directions: no other task comes to such a pod later, either.
+_OTHER_TASKS = {
+    "topologyKey": "kubernetes.io/hostname",
+    "namespaceSelector": {},
+    "labelSelector": {"matchLabels": {names.TASK: "true"}},
+}
 
 RequestedGpus = tuple[Directive, Gpus, int]  # the option, what it names, and how many of a node
 
@@ -107,7 +118,8 @@ def put_gpus(draft: Draft, requested: Sequence[RequestedGpus], default: str) -> 
     if not requested:
         return
     directive, gpus, number = requested[0]
-    name = draft.setting("gpus").get(gpus.type) or find_model(gpus.type)
+    product = gpus.type.replace("_", "-")  # such as nvidia_a100-sxm4-80gb
+    name = draft.setting("gpus").get(gpus.type) or find_model(gpus.type) or find_model(product)
     if not name and rtx_products(gpus.type):
         name = gpus.type.upper()
     if gpus.type and not name:
@@ -122,16 +134,15 @@ def put_gpus(draft: Draft, requested: Sequence[RequestedGpus], default: str) -> 
 
 
 def _put_exclusive(draft: Draft, directive: Directive, default: str, has_gpus: bool) -> None:
-    """Request all GPUs of a node, if the settings have their number."""
-    message = "not carried out: several tasks can share a cluster node"
-    if has_gpus:
-        draft.warn(directive, message, "request all its GPUs")
-    elif ":" in default:
+    """Request all GPUs of a node, if the settings have their number, or a node without tasks."""
+    if ":" in default and not has_gpus:
         draft.put(("resources", "accelerators"), default, directive)
         draft.note(directive, f"accelerators {default}")
+    elif directive.value:
+        message = "not carried out: several tasks can share a cluster node"
+        draft.warn(directive, message, "write --exclusive, which keeps all other tasks away")
     else:
-        hint = "for all GPUs of one, add their number: #SBATCH --gres=gpu:8"
-        draft.warn(directive, f"{message}, and the task has no GPU", hint)
+        draft.put(_ANTI_AFFINITY, [_OTHER_TASKS], directive)
 
 
 def put_image(draft: Draft) -> None:

@@ -164,17 +164,23 @@ def test_exclusive_requests_the_gpus_of_the_partition() -> None:
     assert with_gres["resources"] == {"accelerators": "H100:2"}
 
 
-def test_exclusive_without_gpus_says_what_to_write() -> None:
-    (warning,) = warnings("--exclusive")
-    assert warning == (
-        "train.sbatch:2:9: --exclusive: warning: not carried out: several tasks can share a"
-        " cluster node, and the task has no GPU;"
-        " for all GPUs of one, add their number: #SBATCH --gres=gpu:8"
-    )
+@pytest.mark.parametrize("options", [("--exclusive",), ("--exclusive", "--gres=gpu:2")])
+def test_exclusive_keeps_other_tasks_away(options: Options) -> None:
+    document = make_document(*options)
+    spec = document.get("config", "kubernetes", "pod_config", "spec")
+    (term,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term == {
+        "topologyKey": "kubernetes.io/hostname",
+        "namespaceSelector": {},
+        "labelSelector": {"matchLabels": {"skypilot-task": "true"}},
+    }
+    assert document.warnings == ()
 
 
 def test_type_of_gpu_is_looked_up_in_the_settings() -> None:
     assert make_data("--gres=gpu:tesla:1", **TABLE)["resources"] == {"accelerators": "V100:1"}
+    product = make_data("--gres=gpu:nvidia_a100-sxm4-80gb:2")
+    assert product["resources"] == {"accelerators": "A100-80GB:2"}
     (warning,) = warnings("--gres=gpu:tesla:1")
     assert '"tesla" is no known type of GPU: any GPU is used' in warning
 
@@ -205,7 +211,7 @@ def test_output_elsewhere_is_named_once() -> None:
 @pytest.mark.parametrize(
     ("option", "text"),
     [
-        ("--exclusive", "--exclusive: warning: not carried out: several tasks can share"),
+        ("--exclusive=user", "several tasks can share a cluster node; write --exclusive, which"),
         (
             "--mail-user=a@b",
             "no mail is sent, but a URL can be notified; use kubectl sky wait train",

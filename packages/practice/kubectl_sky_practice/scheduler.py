@@ -87,6 +87,7 @@ class Scheduler(Controller):
         refusals = {
             node["metadata"]["name"]: self._refusal(node, spec, requests)
             or self._affinity_refusal(node, pod)
+            or self._anti_affinity_refusal(node, pod)
             for node in nodes
         }
 
@@ -135,6 +136,26 @@ class Scheduler(Controller):
             domains = {self._domain(name, term) for name in peers}
             if self._domain(node["metadata"]["name"], term) not in domains:
                 return ["node(s) didn't match pod affinity rules"]
+        return []
+
+    def _anti_affinity_refusal(self, node: Json, pod: Json) -> list[str]:
+        """Keep a pod away from others: by its own rules, and by those of pods that are bound."""
+        name = node["metadata"]["name"]
+        own = _terms_against_others(pod)
+        for peer in self.api.state.all("pods"):
+            bound = peer["spec"].get("nodeName")
+            if not bound or not _is_active(peer):
+                continue
+            if any(
+                _concerns(term, pod, peer) and self._domain(bound, term) == self._domain(name, term)
+                for term in own
+            ):
+                return ["node(s) didn't match pod anti-affinity rules"]
+            if any(
+                _concerns(term, peer, pod) and self._domain(bound, term) == self._domain(name, term)
+                for term in _terms_against_others(peer)
+            ):
+                return ["node(s) didn't satisfy existing pods anti-affinity rules"]
         return []
 
     def _domain(self, node: str, term: Json) -> str:
@@ -219,6 +240,21 @@ def _matches(term: Json, pod: Json) -> bool:
     return selector is not None and label_selectors.matches(
         selector, pod["metadata"].get("labels") or {}
     )
+
+
+def _terms_against_others(pod: Json) -> list[Json]:
+    affinity = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    terms: list[Json] = affinity.get(_REQUIRED) or []
+    return terms
+
+
+def _concerns(term: Json, owner: Json, other: Json) -> bool:
+    """Report whether a rule of a pod is about another one; namespaces are all, or its own."""
+    if term.get("namespaceSelector") != {}:
+        namespaces = term.get("namespaces") or [owner["metadata"]["namespace"]]
+        if other["metadata"]["namespace"] not in namespaces:
+            return False
+    return _matches(term, other)
 
 
 def _selected(node: Json, spec: Json) -> bool:

@@ -187,6 +187,26 @@ async def test_scheduler_pod_affinity_places_pods_together(w: World) -> None:
     assert "2 node(s) didn't match pod affinity rules." in refused(w, "stranger")
 
 
+async def test_scheduler_pod_anti_affinity_keeps_pods_apart_in_both_directions(w: World) -> None:
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "namespaceSelector": {},
+        "labelSelector": {"matchLabels": {"role": "x"}},
+    }
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    labels = {"labels": {"role": "x"}}
+    w.node("one")
+    w.create("pods", "alone", pod(affinity=apart), metadata=labels)
+    w.create("pods", "stranger", pod())
+    await settle()
+    assert [obj["spec"].get("nodeName") for obj in w.pods()] == ["one", "one"]
+    w.create("pods", "another", pod(affinity=apart), metadata=labels)
+    w.create("pods", "plain", pod(), metadata=labels)
+    await settle()
+    assert "1 node(s) didn't match pod anti-affinity rules." in refused(w, "another")
+    assert "1 node(s) didn't satisfy existing pods anti-affinity rules." in refused(w, "plain")
+
+
 async def test_scheduler_binds_200_pods_as_capacity_frees(w: World) -> None:
     w.node(pods="10")
     for at in range(200):
