@@ -12,6 +12,7 @@ from kubectl_sky.words.settings import DEFAULT_IMAGE
 
 if TYPE_CHECKING:  # backends import this module also to read, and then need none of these
     from kubectl_sky.plan.accelerators import Term
+    from kubectl_sky.plan.buckets import Download
     from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
     from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
     from kubectl_sky.plan.local_files import FileTransfer
@@ -205,6 +206,11 @@ class Plan(Struct, frozen=True):
     def backoff_limit(self) -> int:
         """How often the Job of a node may create another pod after a failure that counts."""
         return self.restarts or self.start_retries
+
+    @property
+    def unrepeated_downloads(self) -> "tuple[Download, ...]":
+        """The downloads that end the task without its restarts if their store refuses them."""
+        return self.storage.downloads if self.restarts else ()
 
     @property
     def auxiliary(self) -> bool:

@@ -14,7 +14,14 @@ from tests.cluster.controllers import jobset_webhook
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, submitted
 from tests.e2e.gallery import check_run
-from tests.e2e.support import FAILING, GRACE, objects, selected_pods, until_deleted
+from tests.e2e.support import (
+    FAILING,
+    GRACE,
+    objects,
+    selected_pods,
+    until_deleted,
+    write_settings,
+)
 from tests.polling import eventually
 
 pytestmark = pytest.mark.usefixtures("jobset")
@@ -159,6 +166,24 @@ run: |
     metadata = json.loads(sky("status", "again001", "-o", "json").stdout)["metadata"]
     assert metadata["restarts"] == 1
     assert sky("stop", "again001").returncode == 0
+
+
+def test_submit_jobset_whose_buckets_cannot_be_copied_uses_no_restart(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    write_settings(tmp_path, "fetch_image: busybox:1.36\nstores: {s3: {secret: keys}}\n")
+    keys = [f"--from-literal=AWS_{name}=x" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY")]
+    assert kubectl("create", "secret", "generic", "keys", *keys).returncode == 0
+    script = """
+num_nodes: 2
+resources: {image_id: "busybox:1.36", job_recovery: {max_restarts_on_errors: 3}}
+file_mounts: {/data: s3://box}
+run: echo ran
+"""
+    done = sky("submit", "-", "--backend", "jobset", "--id", "refused1", stdin=script)
+    assert done.returncode == 4, done.stderr
+    assert "the image that copies buckets has no rclone" in done.stderr
+    assert sky.json("status", "refused1")["metadata"]["restarts"] == 0
 
 
 def test_submit_jobset_example_prints_expected_output(sky: Command) -> None:

@@ -194,6 +194,19 @@ def test_render_bucket_that_is_refused_starts_nothing_again() -> None:
     codes = {"containerName": "bucket-0", "operator": "In", "values": [78]}
     assert refused == {"action": "FailJob", "onExitCodes": codes}
 
+    (jobset,) = manifests.render(make_plan(structs.replace(task, backend="jobset"))).workload
+    job_spec = jobset.object["spec"]["replicatedJobs"][0]["template"]["spec"]
+    assert job_spec["podFailurePolicy"]["rules"][1] == refused
+    ends, restarts = jobset.object["spec"]["failurePolicy"]["rules"]
+    assert (ends["action"], restarts["action"]) == (
+        "FailJobSet",
+        "RestartJobSetAndIgnoreMaxRestarts",
+    )
+    (pattern,) = ends["onJobFailureMessagePatterns"]
+    message = "Container bucket-0 for pod a/b-x failed with exit code 78 matching FailJob rule at"
+    assert re.match(pattern, message)
+    assert not re.match(pattern, message.replace("bucket-0", "main"))
+
 
 def test_render_kubernetes_config_becomes_metadata_and_pod_fields() -> None:
     asked = Kubernetes(
