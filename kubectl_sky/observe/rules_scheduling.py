@@ -81,8 +81,14 @@ _ROWS = (
         "{advice}",
     ),
     (
+        "exclusive-pods",
+        r"didn't satisfy existing pods anti-affinity",
+        "{about} cluster nodes run pods that allow no others there",
+        "wait until they finish",
+    ),
+    (
         "pod-affinity",
-        r"didn't (?:match|satisfy) (?:existing pods )?(?:pod )?(?:pods )?(?:anti-)?affinity",
+        r"didn't (?:match|satisfy) (?:pod )?(?:pods )?(?:anti-)?affinity",
         "{about} cluster nodes do not match the pod affinity of config.kubernetes.pod_config",
         "use preferred instead of required affinity",
     ),
