@@ -14,6 +14,7 @@ from tests.e2e.test_slurm import (  # noqa: F401 -- run here, too
     test_stop_reaches_the_steps_of_all_ranks,
 )
 from tests.nodes.support import NODES, hosts
+from tests.polling import eventually
 
 SCRIPT = """#!/bin/bash
 #SBATCH --nodes=3
@@ -45,3 +46,16 @@ def test_batch_script_runs_its_steps_on_three_cluster_nodes(sky: Command) -> Non
         for rank in (1, 2)
     ]
     assert set(hosts(sky, task_id)) == NODES
+
+
+def test_exclusive_script_keeps_other_tasks_away(sky: Command) -> None:
+    sky.write("alone.sbatch", "#!/bin/bash\n#SBATCH --nodes=3 --exclusive\nsrun sleep 300\n")
+    flags = (*FLAGS, "--detach", "--id")
+    assert sky("submit", *flags, "alone001", "alone.sbatch").returncode == 0
+    eventually(lambda: set(hosts(sky, "alone001")) == NODES)
+
+    assert sky("submit", *flags, "other001", "-", stdin="run: 'true'\n").returncode == 0
+    reason = "3/3 cluster nodes run pods that allow no others there"
+    eventually(lambda: reason in sky("list").stdout)
+    assert sky("stop", "alone001").returncode == 0
+    assert sky("wait", "other001").returncode == 0
