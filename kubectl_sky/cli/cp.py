@@ -3,7 +3,7 @@
 import click
 from msgspec.structs import replace
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, options
 from kubectl_sky.cli.terminal import Terminal
 
 
@@ -36,7 +36,7 @@ def command(
 
     vol/NAME:PATH is a path on a volume or PVC. If no running pod of yours mounts it, it asks
     whether to start a small one for the copy; --yes agrees. What a task that has ended wrote to a
-    volume is read there, too, by the path that it had in the node.
+    volume or bucket is read there, too, by the path that it had in the node.
     """
     from kubectl_sky.cli.volume_pods import Volumes
     from kubectl_sky.tasks import cp as action
@@ -56,8 +56,7 @@ def command(
     try:
         action.copy(session, scope, paths, rank, ui)
     except NodeEnded as error:
-        claim, located = action.locate_on_volume(error, paths)
-        output.note(f'{error.end}: its volume is PVC "{claim}"')
+        results = action.locate_results(error, paths)
         of_task = replace(volumes, scope=replace(scope, namespace=error.task.namespace))
-        with of_task.open(claim, writes=writes) as pod:
-            action.copy_volume(pod, located, ui)
+        with of_task.open_mount(results.mount, error.end, writes=writes) as pod:
+            action.copy_results(pod, results, ui)

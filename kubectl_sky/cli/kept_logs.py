@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from kubectl_sky.cli import output
 from kubectl_sky.cli.terminal import Terminal
@@ -15,20 +15,11 @@ from kubectl_sky.words import names
 if TYPE_CHECKING:
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.status import TaskStatus
-    from kubectl_sky.tasks.kept_logs import LogPod
     from kubectl_sky.tasks.logs import LogRequest
 
 
 class Reader(Volumes, frozen=True):
     """Read the logs of volumes."""
-
-    @contextmanager
-    def pod(self, claim: str, folder: str = "") -> Iterator["LogPod"]:
-        """Yield a pod that mounts the logs; see `open`."""
-        from kubectl_sky.tasks.kept_logs import LogPod
-
-        with self.open(claim, folder) as pod:
-            yield LogPod(*astuple(pod))
 
     def show_deleted(self, text: str | None, request: "LogRequest", ui: Terminal) -> bool:
         """Print the logs of a deleted task; return whether it is known where they are."""
@@ -79,13 +70,15 @@ class Reader(Volumes, frozen=True):
     def _show(
         self, task: "TaskStatus | Evidence", task_id: str, request: "LogRequest", ui: Terminal
     ) -> None:
+        from kubectl_sky.tasks import kept_logs
+
         claim, _, folder = task.logs.partition(":")
         name = names.task_object(names.dns_label(task.name), task_id)
         output.note(f'the log is on PVC "{claim}": {folder}/{name}')
         if request.options.since_seconds or request.options.since_time:
             output.note("--since does not apply: the lines of a volume have no times")
         of_task = replace(self, scope=replace(self.scope, namespace=task.namespace))
-        with of_task.pod(claim, folder) as pod:
-            logs = [log for log in pod.list_logs() if log.task == name]
-            if not pod.show(logs, request, ui):
+        with of_task.open(claim, folder) as pod:
+            logs = [log for log in kept_logs.list_logs(pod) if log.task == name]
+            if not kept_logs.show(pod, logs, request, ui):
                 raise UnknownName(f'no log of {name} found in "{folder}" of PVC "{claim}"')

@@ -3,23 +3,29 @@
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cli import options
+from kubectl_sky.cli import options, output
 from kubectl_sky.cli.terminal import Terminal
-from kubectl_sky.errors import ClusterError, UnknownName
+from kubectl_sky.errors import UnknownName
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.mounts import BucketMount, Mount
     from kubectl_sky.tasks.find import Scope
     from kubectl_sky.tasks.volume_pods import VolumePod
 
+Json = dict[str, Any]
+
 _START_SECONDS = 300.0
+_NAME = "volume"
+_FOLDER = "/volume"
+_COPIED = "/kubectl-sky/bucket"  # of the pod's disk: any user may write there
 # It ends when nothing has run in it for two minutes: this program may be killed.
 _IDLE = """
 trap 'exit 0' TERM
@@ -28,7 +34,7 @@ while [ "$idle" -lt 12 ]; do
   sleep 10 &
   wait
   idle=$((idle + 1))
-  if grep -qsxE 'tar|du|find|tail' /proc/[0-9]*/comm; then idle=0; fi
+  if grep -qsxE 'tar|du|find|tail|rclone' /proc/[0-9]*/comm; then idle=0; fi
 done
 """
 # A pod that writes is the user of the image, as tasks are: it may own what they have written.
@@ -40,21 +46,55 @@ _WRITER = {
 _READER = {**_WRITER, "runAsNonRoot": True, "runAsUser": 1000}
 
 
-def reader_task(claim: str, *, writes: bool) -> bytes:
+def reader_task(claim: str, *, writes: bool) -> Json:
     """Return the task of a small pod that mounts a PVC."""
+    return {**_task(_WRITER if writes else _READER), "volumes": {_FOLDER: claim}}
+
+
+def bucket_task(bucket: "BucketMount") -> Json:
+    """Return the task of a small pod that reads a bucket with what the pods of its task had."""
+    template = bucket.template
+    container: Json = {}
+    spec: Json = {}
+    if template.spec.service_account_name:
+        spec["serviceAccountName"] = template.spec.service_account_name
+    if not bucket.copier:
+        spec["volumes"] = [{"name": _NAME, "csi": {**(bucket.volume.csi or {}), "readOnly": True}}]
+        container["volumeMounts"] = [{"name": _NAME, "mountPath": _FOLDER, "readOnly": True}]
+        return _task(_READER, spec, container, template.metadata.annotations or {})
+
+    container["env"] = [
+        {"name": item.name, "value": item.value}
+        if item.value_from is None
+        else {"name": item.name, "valueFrom": item.value_from}
+        for item in bucket.copier.env or ()
+        if not item.name.startswith("KUBECTL_SKY_")
+    ]
+    container["envFrom"] = list(bucket.copier.env_from or ())
+    task = _task(_READER, spec, container)
+    task["resources"]["image_id"] = bucket.copier.image
+    return task
+
+
+def _task(
+    context: Json,
+    spec: Json | None = None,
+    container: Json | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Json:
     from kubectl_sky.tasks.volume_pods import READER_TASK
 
-    context = _WRITER if writes else _READER
-    spec = {"containers": [{"name": "main", "securityContext": context}]}
-    task = {
+    main = {"name": "main", "securityContext": context, **(container or {})}
+    pod_config: Json = {"spec": {**(spec or {}), "containers": [main]}}
+    if annotations:
+        pod_config["metadata"] = {"annotations": dict(annotations)}
+    return {
         "name": READER_TASK,
         "resources": {"cpus": "0.1+", "memory": "0.1+"},
         "max_duration": "12h",
-        "volumes": {"/volume": claim},
         "run": _IDLE,
-        "config": {"kubernetes": {"pod_config": {"spec": spec}}},
+        "config": {"kubernetes": {"pod_config": pod_config}},
     }
-    return json.dumps(task).encode()
 
 
 class Volumes(Struct, frozen=True):
@@ -71,6 +111,44 @@ class Volumes(Struct, frozen=True):
 
         Raises UserError if the user does not agree to start one.
         """
+        from kubectl_sky.tasks import volume_pods
+
+        # A PVC of the same name in another namespace is another volume.
+        scope = replace(self.scope, namespace=self._namespace)
+        if pod := volume_pods.find_pod(self.session, scope, claim, folder, writes=writes):
+            yield pod
+            return
+        if not self.yes:
+            options.confirm(f'no running pod mounts PVC "{claim}": start one to open it?')
+        task = reader_task(claim, writes=writes)
+        with self._start(task, f"{_FOLDER}/{folder}") as pod:
+            yield pod
+
+    @contextmanager
+    def open_mount(self, mount: "Mount", end: str, *, writes: bool) -> Iterator["VolumePod"]:
+        """Yield a pod that has the volume or bucket of a task that has ended; see `open`.
+
+        Of a bucket that is copied, the folder of the pod is empty.
+        """
+        from kubectl_sky.observe.mounts import PvcMount
+
+        if isinstance(mount, PvcMount):
+            output.note(f'{end}: its volume is PVC "{mount.pvc}"')
+            with self.open(mount.pvc, writes=writes) as pod:
+                yield pod
+            return
+        if not self.yes:
+            options.confirm(f"{end}: start a pod to read {mount.title}?")
+        folder = _COPIED if mount.copier else _FOLDER
+        with self._start(bucket_task(mount), folder) as pod:
+            yield pod
+
+    @property
+    def _namespace(self) -> str:
+        return self.scope.namespace or self.session.namespace
+
+    @contextmanager
+    def _start(self, task: Json, folder: str) -> Iterator["VolumePod"]:
         from kubectl_sky.submitting import submit
         from kubectl_sky.submitting.overrides import Overrides
         from kubectl_sky.submitting.taskfile import Source
@@ -78,32 +156,18 @@ class Volumes(Struct, frozen=True):
         from kubectl_sky.tasks.ui import Collected
         from kubectl_sky.tasks.watch import Until, Wait
 
-        # A PVC of the same name in another namespace is another volume.
-        namespace = self.scope.namespace or self.session.namespace
-        scope = replace(self.scope, namespace=namespace)
-        if pod := volume_pods.find_pod(self.session, scope, claim, folder, writes=writes):
-            yield pod
-            return
-        if not self.yes:
-            options.confirm(f'no running pod mounts PVC "{claim}": start one to open it?')
-
-        stdin = io.BytesIO(reader_task(claim, writes=writes))
+        stdin = io.BytesIO(json.dumps(task).encode())
         source = Source("<volume>", Overrides(), os.environ, stdin, in_memory=True)
-        connection = replace(self.cluster.flags(), namespace=namespace)
+        connection = replace(self.cluster.flags(), namespace=self._namespace)
         ui = Collected()
         submit.submit(submit.Options(source, connection, self.cluster.user, follow=False), ui)
         assert ui.result
         started = find.tasks_of(ui.result.target)
         try:
             wait = Wait(_START_SECONDS, Until.RUNNING)
-            pipeline.wait_for_all(self.session, started, wait, Terminal())
-            reader = started[0].id
-            pod = volume_pods.find_pod(
-                self.session, scope, claim, folder, writes=writes, started=reader
-            )
-            if not pod:
-                raise ClusterError(f"task {reader} ended before it was read")
-            yield pod
+            targets = pipeline.wait_for_all(self.session, started, wait, Terminal())
+            reader = find.single_task(targets[0])
+            yield volume_pods.pod_of_reader(self.session, reader, folder)
         finally:
             stop.stop(self.session, started)
 

@@ -221,22 +221,22 @@ def logs(
 
     They are read in a running pod of yours that mounts VOLUME; --yes starts one without asking.
     """
-    from kubectl_sky.cli.kept_logs import Reader
     from kubectl_sky.cli.terminal import Terminal
+    from kubectl_sky.cli.volume_pods import Volumes
     from kubectl_sky.cluster.streams import LogOptions
+    from kubectl_sky.tasks import kept_logs
     from kubectl_sky.tasks.logs import LogRequest
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users=False)
-    reader = Reader(session, cluster, scope, yes)
-    with reader.pod(reader.find_claim(volume)) as pod:
-        kept = [
-            log for log in pod.list_logs() if task in (None, log.task, *log.task.rsplit("-", 1))
-        ]
+    reader = Volumes(session, cluster, scope, yes)
+    with reader.open(reader.find_claim(volume)) as pod:
+        logs = kept_logs.list_logs(pod)
+        kept = [log for log in logs if task in (None, log.task, *log.task.rsplit("-", 1))]
         if task and kept:
             newest = max(kept, key=lambda log: log.updated_at).task
             of_task = [log for log in kept if log.task == newest]
-            pod.show(of_task, LogRequest(LogOptions()), Terminal())
+            kept_logs.show(pod, of_task, LogRequest(LogOptions()), Terminal())
             return
     if task:
         raise UnknownName(f'volume "{volume}" has no log of task "{task}"')

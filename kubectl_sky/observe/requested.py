@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kubectl_sky.observe.mounts import PvcMount, list_mounts
+from kubectl_sky.observe.mounts import BucketMount, PvcMount, list_mounts
 from kubectl_sky.plan.resources import ACCELERATORS
 from kubectl_sky.spec.variables import RESERVED, mask
 from kubectl_sky.words import bounded, names
@@ -29,11 +29,12 @@ class NodeResources(Part, frozen=True):
 
 
 class Requested(Struct, frozen=True):
-    """The image, sizes, variables and volumes of a node; empty if they are not known."""
+    """What is in the pod template of a node; empty if it is not known."""
 
     image: str = ""
     resources: NodeResources = NodeResources()
     mounts: tuple[PvcMount, ...] = ()
+    buckets: tuple[BucketMount, ...] = ()
     envs: Mapping[str, str] = {}  # those of the task file that are not named like secrets
 
 
@@ -55,10 +56,12 @@ def requested(item: TaskObject) -> Requested:
     requested_sizes = NodeResources(
         gpus, str(sizes.get("cpu", "")), str(sizes.get("memory", "")), accelerators
     )
+    mounts = list(list_mounts(templates[-1], main))
     return Requested(
         main.image,
         requested_sizes,
-        tuple(list_mounts(templates[-1].spec, main)),
+        tuple(mount for mount in mounts if isinstance(mount, PvcMount)),
+        tuple(mount for mount in mounts if isinstance(mount, BucketMount)),
         dict(_user_variables(main)),
     )
 

@@ -11,6 +11,7 @@ from kubectl_sky.observe import ownership, reasons
 from kubectl_sky.observe.deletion import NOT_DELETED, Deletion, deletion_of
 from kubectl_sky.observe.documents import Task, TaskMetadata
 from kubectl_sky.observe.escapes import plain
+from kubectl_sky.observe.mounts import Mount
 from kubectl_sky.observe.nodes import (
     NodeStatus,
     State,
@@ -215,10 +216,19 @@ class TaskStatus(Part, frozen=True, dict=True):
         return len(self.nodes) < self.num_nodes and self.missing is not Missing.EXPIRED
 
     @property
+    def mounts(self) -> Sequence[Mount]:
+        """Where its nodes have volumes and buckets."""
+        return (*self.requested.mounts, *self.requested.buckets)
+
+    @property
+    def results(self) -> Mount | None:
+        """The first volume or bucket that it could write to."""
+        return next((mount for mount in self.mounts if not mount.read_only), None)
+
+    @property
     def results_step(self) -> str:
-        """How to copy what it has written to volumes; empty without one."""
-        mounts = self.requested.mounts
-        return f"kubectl sky cp {self.id}:{mounts[0].path} ." if mounts else ""
+        """How to copy what it has written to a volume or bucket; empty without one."""
+        return f"kubectl sky cp {self.id}:{self.results.path} ." if self.results else ""
 
     @property
     def next_step(self) -> str:

@@ -17,7 +17,7 @@ from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, Unreachable, UserError
-from kubectl_sky.observe.mounts import locate
+from kubectl_sky.observe.mounts import BucketMount, Mount, locate
 from kubectl_sky.sync.archive import packed, size_of
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.tasks import multikueue
@@ -139,15 +139,25 @@ def copy(
     place.transfer(source.path, target.path, fetches=bool(source.task))
 
 
-def locate_on_volume(
-    ended: NodeEnded, paths: tuple[CopyPath, CopyPath]
-) -> tuple[str, tuple[CopyPath, CopyPath]]:
-    """Return the PVC that has the path of a task that has ended, and the paths of the copy.
+class Results(Struct, frozen=True):
+    """What a copy of a task that has ended reads or writes: a path of a volume or bucket."""
 
-    Raises UserError if no volume is known to have it.
+    mount: Mount
+    paths: tuple[CopyPath, CopyPath]
+
+    @property
+    def writes(self) -> bool:
+        return self.paths[1].is_remote
+
+
+def locate_results(ended: NodeEnded, paths: tuple[CopyPath, CopyPath]) -> Results:
+    """Return the volume or bucket that has the path of a task that has ended.
+
+    Raises UserError if none is known to have it, or if it cannot be copied from or to there.
     """
-    remote = next(path for path in paths if path.is_remote)
-    mounts = ended.task.requested.mounts
+    source, target = paths
+    remote = source if source.is_remote else target
+    mounts = ended.task.mounts
     location = locate(mounts, remote.path)
     if location is None:
         has = ", ".join(mount.path for mount in mounts)
@@ -156,9 +166,32 @@ def locate_on_volume(
             f'{ended.end}, and "{remote.path}" was on no volume that is known here',
             f"{hint}; write results there the next time",
         )
-    claim, path = location
-    source, target = (CopyPath(path, volume=claim) if item.is_remote else item for item in paths)
-    return claim, (source, target)
+
+    mount, path = location
+    if isinstance(mount, BucketMount):
+        _check_bucket(ended, mount, writes=target.is_remote)
+    on_volume = CopyPath(path, volume=mount.title)
+    if target.is_remote:
+        return Results(mount, (source, on_volume))
+    local = local_target(remote.path, target.path)  # named as in the node
+    return Results(mount, (on_volume, CopyPath(str(local))))
+
+
+def _check_bucket(ended: NodeEnded, bucket: BucketMount, *, writes: bool) -> None:
+    if bucket.copier and bucket.read_only:
+        what = f"{bucket.path} was a copy of {bucket.url}: what it wrote there is lost"
+        raise UserError(f"{ended.end}, and {what}", bucket.copy_hint)
+    if writes:
+        what = f"and a bucket is only read then: {bucket.title}"
+        raise UserError(f"{ended.end}, {what}", "copy to it with a program of its store")
+
+
+def copy_results(pod: VolumePod, results: Results, ui: UI) -> None:
+    """Copy to or from a pod that has the volume or bucket of a task that has ended."""
+    bucket = results.mount
+    if isinstance(bucket, BucketMount) and bucket.copier:
+        pod.download(bucket, results.paths[0].path, ui.note)
+    copy_volume(pod, results.paths, ui)
 
 
 def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], ui: UI) -> None:

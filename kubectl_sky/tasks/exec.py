@@ -104,11 +104,11 @@ def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:
 
 
 class NodeEnded(UserError):
-    """A node of a task has ended: only its volumes can be read."""
+    """A node of a task has ended: only its volumes and buckets can be read."""
 
     def __init__(self, task: TaskStatus, node: NodeStatus) -> None:
-        step = task.results_step
-        hint = f"what it wrote to {task.requested.mounts[0].path}: `{step}`" if step else ""
+        results = task.results
+        hint = f"what it wrote to {results.title}: `{task.results_step}`" if results else ""
         self.end = f"{node.name} of task {task.id} has ended"
         super().__init__(
             f"{self.end}, so no command can run in it",

@@ -74,8 +74,8 @@ def _note_end(session: Session, target: Target, ui: UI) -> None:
 
         with suppress(SkyError):
             ui.notes(task.summary for task in timeline.read(session, [target]).tasks)
-        if target.results_step:
-            ui.note(f"what it has written to volumes: {target.results_step}")
+        if target.results:
+            ui.note(f"what it has written to {target.results.title}: {target.results_step}")
 
 
 def follow_tasks(

@@ -25,55 +25,54 @@ _LISTED = re.compile(
 )
 
 
-class LogPod(VolumePod, frozen=True):
-    """A running pod that mounts the logs of a volume."""
+def list_logs(pod: VolumePod) -> list[KeptLog]:
+    """Return the logs in the folder of a pod, and up to three folders below."""
+    listed = FirstBytes(_MAX_LIST_BYTES)
+    _run(pod, ["sh", "-c", _LIST_SCRIPT, "sh", str(pod.folder)], listed)
 
-    def list_logs(self) -> list[KeptLog]:
-        """Return the logs in the folder, and up to three folders below."""
-        listed = FirstBytes(_MAX_LIST_BYTES)
-        self._run(["sh", "-c", _LIST_SCRIPT, "sh", str(self.folder)], listed)
+    lines = listed.data.decode(errors="replace").splitlines()
+    logs = [
+        KeptLog(
+            task=match["task"],
+            rank=int(match["rank"]),
+            bytes=int(match["bytes"]),
+            updated_at=age.timestamp(datetime.fromtimestamp(int(match["time"]), UTC)),
+            path=match["path"],
+        )
+        for match in map(_LISTED.fullmatch, lines)
+        if match
+    ]
+    return sorted(logs, key=lambda log: (log.task, log.rank))
 
-        lines = listed.data.decode(errors="replace").splitlines()
-        logs = [
-            KeptLog(
-                task=match["task"],
-                rank=int(match["rank"]),
-                bytes=int(match["bytes"]),
-                updated_at=age.timestamp(datetime.fromtimestamp(int(match["time"]), UTC)),
-                path=match["path"],
-            )
-            for match in map(_LISTED.fullmatch, lines)
-            if match
-        ]
-        return sorted(logs, key=lambda log: (log.task, log.rank))
 
-    def show(self, logs: Sequence[KeptLog], request: LogRequest, ui: UI) -> bool:
-        """Write the logs of a task node by node; return whether there are any of these ranks."""
-        chosen = [log for log in logs if log.rank in (request.ranks or [log.rank])]
-        tail = request.options.tail
-        last = f"-n{tail}" if tail is not None and tail >= 0 else "-n+1"
-        for log in chosen:
-            node = f"node-{log.rank}"
-            rest = b""
-            prefix = node if len(logs) > 1 else ""
-            task_id = log.task.rpartition("-")[2]
-            origin = Origin(task_id, log.rank, node, f"{log.task}-{node}", prefix)
+def show(pod: VolumePod, logs: Sequence[KeptLog], request: LogRequest, ui: UI) -> bool:
+    """Write the logs of a task node by node; return whether there are any of these ranks."""
+    chosen = [log for log in logs if log.rank in (request.ranks or [log.rank])]
+    tail = request.options.tail
+    last = f"-n{tail}" if tail is not None and tail >= 0 else "-n+1"
+    for log in chosen:
+        node = f"node-{log.rank}"
+        rest = b""
+        prefix = node if len(logs) > 1 else ""
+        task_id = log.task.rpartition("-")[2]
+        origin = Origin(task_id, log.rank, node, f"{log.task}-{node}", prefix)
 
-            def write(data: bytes, origin: Origin = origin) -> None:
-                nonlocal rest
-                *lines, rest = (rest + data).split(b"\n")
-                if len(rest) > _MAX_LINE_BYTES:
-                    lines = [*lines, rest]
-                    rest = b""
-                if lines:
-                    ui.logs([(origin, line) for line in lines], True)
+        def write(data: bytes, origin: Origin = origin) -> None:
+            nonlocal rest
+            *lines, rest = (rest + data).split(b"\n")
+            if len(rest) > _MAX_LINE_BYTES:
+                lines = [*lines, rest]
+                rest = b""
+            if lines:
+                ui.logs([(origin, line) for line in lines], True)
 
-            self._run(["tail", last, str(self.folder / log.path)], write)
-            if rest:
-                ui.logs([(origin, rest)], False)
-        return bool(chosen)
+        _run(pod, ["tail", last, str(pod.folder / log.path)], write)
+        if rest:
+            ui.logs([(origin, rest)], False)
+    return bool(chosen)
 
-    def _run(self, command: list[str], stdout: Sink) -> None:
-        stderr = FirstBytes()
-        if self.run(command, stdout, stderr):
-            raise ClusterError(f"cannot read logs in pod {self.pod}: {stderr.line}")
+
+def _run(pod: VolumePod, command: list[str], stdout: Sink) -> None:
+    stderr = FirstBytes()
+    if pod.run(command, stdout, stderr):
+        raise ClusterError(f"cannot read logs in pod {pod.pod}: {stderr.line}")

@@ -10,9 +10,11 @@ from msgspec import Struct
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, UserError
-from kubectl_sky.observe.nodes import State
+from kubectl_sky.errors import ClusterError, Unreachable, UserError
+from kubectl_sky.observe.mounts import BucketMount
+from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.reasons import TERMINATING
+from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.volumes import VolumeFile, VolumeUsage
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
@@ -34,6 +36,21 @@ _LISTED = re.compile(r"(?P<kind>[^|]*)\|(?P<size>[0-9]{1,18})\|(?P<time>[0-9]{1,
 _USAGE_SCRIPT = (
     f'[ -e "$1" ] || exit {_NOT_FOUND}\ncd "$1" 2> /dev/null && exec du -k -d 1 .\ndu -k "$1"'
 )
+# Downloads a path of a bucket. A connection without a byte is taken for lost, so it prints some.
+_DOWNLOAD_SCRIPT = """
+program=$1 source=$2 target=$3
+command -v "$program" > /dev/null || { echo "the image has no $program" >&2; exit 1; }
+mkdir -p "${target%/*}"
+"$program" --config "" copyto --links --contimeout 15s --timeout 1m --low-level-retries 1 \\
+  --retries-sleep 2s "$source" "$target" 2> "$target.log" &
+while kill -0 "$!" 2> /dev/null; do
+  sleep 1
+  echo
+done
+wait "$!" && [ -e "$target" ] && exit
+tail -n 1 "$target.log" >&2
+exit 1
+"""
 _USED = re.compile(r"(?P<kib>[0-9]{1,15})\s+(?P<name>.+)")
 
 
@@ -98,6 +115,28 @@ class VolumePod(Struct, frozen=True):
             note(f"warning: cannot read all of {path or '/'}: {reason}")
         return out.data.decode(errors="replace").splitlines()
 
+    def download(self, bucket: BucketMount, path: str, note: Note) -> None:
+        """Download a path of a bucket to the same path of the pod's folder. Raises UserError."""
+        variables = bucket.variables
+        location = str(PurePosixPath(variables.get("KUBECTL_SKY_LOCATION", ""), path))
+        program = variables.get("KUBECTL_SKY_PROGRAM", "")
+        words = [program, f"SRC:{location}", self.path(path)]
+        command = ["sh", "-c", _DOWNLOAD_SCRIPT, "sh", *words]
+        url = bucket.url if path == "." else f"{bucket.url}/{path}"
+        note(f"downloading {url} to the disk of the pod")
+
+        stderr = FirstBytes()
+        retries = self.session.retries()
+        while True:
+            try:
+                code = self.run(command, len, stderr)
+                break
+            except Unreachable as error:  # files that are complete are not downloaded again
+                self.session.wait_or_raise(retries, error)
+        if code:
+            reason = stderr.line or f"exit code {code}"
+            raise UserError(f"{url} cannot be read: {reason}", bucket.copy_hint)
+
     def run(
         self, command: list[str], stdout: Sink, stderr: Sink, idle: float = _IDLE_SECONDS
     ) -> int:
@@ -106,27 +145,16 @@ class VolumePod(Struct, frozen=True):
 
 
 def find_pod(
-    session: Session,
-    scope: Scope,
-    claim: str,
-    folder: str = "",
-    *,
-    writes: bool = False,
-    started: str = "",
+    session: Session, scope: Scope, claim: str, folder: str = "", *, writes: bool = False
 ) -> VolumePod | None:
     """Return a running pod of a task in the scope that mounts this folder of a PVC.
 
-    Readers of other clients end at any time: of readers, only the task `started` is used.
+    None is a reader: those of other clients end at any time.
     """
     for task in find.list_tasks(session, scope):
-        if task.name == READER_TASK and task.id != started:
+        if task.name == READER_TASK:
             continue
-        running = (
-            node
-            for node in task.nodes
-            if node.state is State.RUNNING and node.pod and node.reason != TERMINATING
-        )
-        node = None if task.deletion.since else next(running, None)
+        node = _running_node(task)
         for mount in task.requested.mounts if node else ():
             below = PurePosixPath(folder)
             is_mounted = mount.pvc == claim and below.is_relative_to(mount.folder)
@@ -135,3 +163,20 @@ def find_pod(
                 path = mount.path / below.relative_to(mount.folder)
                 return VolumePod(session, task.namespace, node.pod, path)
     return None
+
+
+def pod_of_reader(session: Session, reader: TaskStatus, folder: str) -> VolumePod:
+    """Return the pod of a reader that has a volume in this folder. Raises ClusterError."""
+    node = _running_node(reader)
+    if not node:
+        raise ClusterError(f"task {reader.id} ended before it was read")
+    return VolumePod(session, reader.namespace, node.pod, PurePosixPath(folder))
+
+
+def _running_node(task: TaskStatus) -> NodeStatus | None:
+    running = (
+        node
+        for node in task.nodes
+        if node.state is State.RUNNING and node.pod and node.reason != TERMINATING
+    )
+    return None if task.deletion.since else next(running, None)

@@ -37,6 +37,7 @@ class EnvVar(Fields, frozen=True, kw_only=True):
 
     name: str = ""
     value: str | None = None
+    value_from: dict[str, object] | None = None
 
 
 class Container(Fields, frozen=True, kw_only=True):
@@ -52,6 +53,7 @@ class TaskContainer(Container, frozen=True, kw_only=True):
     """A container of the pod template of a task, with its variables."""
 
     env: tuple[EnvVar, ...] | None = None
+    env_from: tuple[dict[str, object], ...] | None = None
 
 
 class Probe(Fields, frozen=True, kw_only=True):
@@ -140,6 +142,7 @@ class PvcSource(Fields, frozen=True, kw_only=True):
 class Volume(Fields, frozen=True, kw_only=True):
     """A volume of a pod."""
 
+    csi: dict[str, object] | None = None
     name: str = ""
     persistent_volume_claim: PvcSource | None = None
 
@@ -169,11 +172,21 @@ class TaskTemplateSpec(TemplateSpec, frozen=True, kw_only=True):
     """What the pods of a task request; their variables differ from node to node."""
 
     containers: tuple[TaskContainer, ...] = ()
+    init_containers: tuple[TaskContainer, ...] | None = None
+    service_account_name: str = ""
+
+
+class TemplateMetadata(Fields, frozen=True, kw_only=True):
+    """The metadata of the pods of a template."""
+
+    annotations: Texts | None = None
+    labels: Texts = field(default_factory=dict)
 
 
 class PodTemplate(Fields, frozen=True, kw_only=True):
     """A pod template."""
 
+    metadata: TemplateMetadata = TemplateMetadata()
     spec: TaskTemplateSpec = TaskTemplateSpec()
 
 

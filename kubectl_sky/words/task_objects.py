@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import field
 
-from kubectl_sky.words.objects import Condition, Fields, MaybeTime, Object, Texts
+from kubectl_sky.words.objects import Condition, Fields, MaybeTime, Object
 from kubectl_sky.words.pod_objects import PodTemplate, TaskContainer, TaskTemplateSpec
 
 
@@ -170,12 +170,6 @@ class MPIJob(TaskObject, frozen=True, kw_only=True):
     kind: str = "MPIJob"
 
 
-class TemplateMetadata(Fields, frozen=True, kw_only=True):
-    """The labels of a pod template."""
-
-    labels: Texts = field(default_factory=dict)
-
-
 class ServiceContainer(TaskContainer, frozen=True, kw_only=True):
     """A container of a service."""
 
@@ -189,9 +183,8 @@ class ServiceTemplateSpec(TaskTemplateSpec, frozen=True, kw_only=True):
 
 
 class LabelledTemplate(PodTemplate, frozen=True, kw_only=True):
-    """A pod template and its labels."""
+    """A pod template of a service."""
 
-    metadata: TemplateMetadata = TemplateMetadata()
     spec: ServiceTemplateSpec = ServiceTemplateSpec()
 
 

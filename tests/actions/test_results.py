@@ -1,10 +1,14 @@
-"""Results of finished tasks: where they are, and what cp says if they are nowhere."""
+"""Results of finished tasks: where they are, and what cp says where it cannot copy them."""
 
 from pathlib import Path
 
 import pytest
 
+from kubectl_sky.cli.volume_pods import bucket_task
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
 from kubectl_sky.tasks.cp import CopyPath, parse_path
+from kubectl_sky.tasks.find import Scope
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -92,3 +96,94 @@ def test_cp_of_a_volume_ignores_pvcs_of_other_namespaces(run: Run, api: FakeClus
     api.namespace = "default"
     code, _, err = run("cp", "vol/results:x", ".", "-A")
     assert (code, 'no running pod mounts PVC "results"' in err) == (2, True), err
+
+
+BUCKETS = """
+name: train
+file_mounts:
+  /in: s3://data/images
+  /out: {source: s3://data/runs, mode: MOUNT}
+  /model.bin: https://example.com/model.bin?key=s3cr3t
+secrets: {AWS_ACCESS_KEY_ID: AKID}
+run: x
+"""
+
+
+def _finish(send: Submitter, api: FakeCluster, task: str) -> TaskStatus:
+    send(task)
+    api.start(f"train-{ID}")
+    api.finish(f"train-{ID}")
+    return find.get_task(api.session(), Scope("default", None), ID)
+
+
+def test_results_of_a_task_are_in_the_bucket_that_it_could_write(
+    run: Run, send: Submitter, api: FakeCluster
+) -> None:
+    task = _finish(send, api, BUCKETS)
+    step = f"kubectl sky cp {ID}:/out ."
+    assert task.results_step == step
+    assert f"Results:    {step}\n" in run("status", ID)[1]
+    err = run("exec", ID, "--", "ls")[2]
+    assert f"hint: what it wrote to s3://data/runs: `{step}`" in err
+
+
+def test_cp_of_a_path_in_a_bucket_asks_before_it_starts_a_pod(
+    run: Run, send: Submitter, api: FakeCluster
+) -> None:
+    _finish(send, api, BUCKETS)
+    code, _, err = run("cp", f"{ID}:/out/7", ".")
+    assert code == 2
+    assert "has ended: start a pod to read s3://data/runs? (stdin is not a terminal)" in err
+    assert len([name for name in api.names() if name.startswith("jobs ")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (
+            [f"{ID}:/in", "."],
+            "and /in was a copy of s3://data/images: what it wrote there is lost",
+            "to read it here: `aws s3 cp --recursive s3://data/images .`",
+        ),
+        (
+            [f"{ID}:/model.bin", "."],
+            "and /model.bin was a copy of https://example.com/model.bin: what it wrote there",
+            "read https://example.com/model.bin with a program of its store, such as rclone",
+        ),
+        (
+            [".", f"{ID}:/out"],
+            "and a bucket is only read then: s3://data/runs",
+            "copy to it with a program of its store",
+        ),
+        (
+            [f"{ID}:/tmp", "."],
+            'and "/tmp" was on no volume that is known here',
+            "its volumes are /in, /out, /model.bin; write results there the next time",
+        ),
+    ],
+)
+def test_cp_that_no_pod_can_do_says_why_and_what_does_it(
+    run: Run, send: Submitter, api: FakeCluster, words: list[str], message: str, hint: str
+) -> None:
+    _finish(send, api, BUCKETS)
+    code, _, err = run("cp", *words, "--yes")
+    assert code == 2
+    assert message in err
+    assert f"hint: {hint}\n" in err
+    assert len([name for name in api.names() if name.startswith("jobs ")]) == 1
+
+
+def test_pod_that_reads_a_bucket_has_what_the_pods_of_its_task_had(
+    send: Submitter, api: FakeCluster
+) -> None:
+    task = _finish(send, api, BUCKETS)
+    bucket = task.requested.buckets[1]
+    reader = bucket_task(bucket)
+    assert reader["resources"]["image_id"] == "docker.io/rclone/rclone:1.68.2"
+    (container,) = reader["config"]["kubernetes"]["pod_config"]["spec"]["containers"]
+    env = {item.pop("name"): item for item in container["env"]}
+    assert env["RCLONE_CONFIG_SRC_PROVIDER"] == {"value": "AWS"}
+    key = {"name": f"train-{ID}", "key": "AWS_ACCESS_KEY_ID"}
+    assert env["AWS_ACCESS_KEY_ID"] == {"valueFrom": {"secretKeyRef": key}}
+    assert not [name for name in env if name.startswith("KUBECTL_SKY_")]
+    assert container["securityContext"]["runAsUser"] == 1000

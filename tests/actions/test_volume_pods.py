@@ -1,7 +1,8 @@
 """Volumes in running pods: which pod opens one, and what is read there."""
 
-import json
+import os
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -11,9 +12,11 @@ from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
-from kubectl_sky.tasks import volume_pods
+from kubectl_sky.observe.mounts import BucketMount
+from kubectl_sky.tasks import find, volume_pods
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.volume_pods import VolumePod
+from kubectl_sky.words.pod_objects import EnvVar, PodTemplate, TaskContainer, Volume
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -41,15 +44,13 @@ def test_pod_with_read_only_mount_is_used_only_to_read(
     assert (pod is None) is writes
 
 
-@pytest.mark.parametrize(("started", "is_used"), [("", False), (ID, True)])
-def test_reader_of_another_client_is_not_used(
-    send: Submitter, api: FakeCluster, started: str, is_used: bool
-) -> None:
+def test_reader_of_another_client_is_not_used(send: Submitter, api: FakeCluster) -> None:
     send("name: volume-reader\nvolumes: {/volume: results}\nrun: x\n")
     api.start(f"volume-reader-{ID}")
     scope = Scope("default", None)
-    pod = volume_pods.find_pod(api.session(), scope, "results", started=started)
-    assert (pod is not None) is is_used
+    assert volume_pods.find_pod(api.session(), scope, "results") is None
+    reader = find.get_task(api.session(), scope, ID)
+    assert volume_pods.pod_of_reader(api.session(), reader, "/volume").pod
 
 
 @pytest.mark.parametrize("path", ["../x", "/a/../../x", ".."])
@@ -90,7 +91,7 @@ def test_du_may_read_for_longer_than_other_programs_without_a_byte(
 
 @pytest.mark.parametrize("program", ["du", "find", "tail"])
 def test_reader_stays_while_a_program_reads_the_volume(tmp_path: Path, program: str) -> None:
-    script = json.loads(reader_task("results", writes=False))["run"]
+    script = reader_task("results", writes=False)["run"]
     script = script.replace("sleep 10", "sleep 0.01").replace("/proc", str(tmp_path))
     comm = tmp_path / "7" / "comm"
     comm.parent.mkdir()
@@ -101,3 +102,45 @@ def test_reader_stays_while_a_program_reads_the_volume(tmp_path: Path, program: 
 
     comm.write_text("sh\n")
     assert subprocess.run(["sh", "-c", script], timeout=30, check=False).returncode == 0
+
+
+COPIER = """#!/bin/sh
+[ "$1 $2 $3" = "--config  copyto" ] || exit 2
+for word; do source=$target target=$word; done
+case $source in
+SRC:*) cp -r "$STORE/${source#SRC:}" "$target" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("run7", ""), ("run7/log", ""), ("nope", "No such file or directory")]
+)
+def test_path_of_a_bucket_is_downloaded_to_the_same_path_of_the_pod(
+    api: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, reason: str
+) -> None:
+    copier = tmp_path / "copier"
+    copier.write_text(COPIER)
+    copier.chmod(0o755)
+    (tmp_path / "data" / "out" / "run7").mkdir(parents=True)
+    (tmp_path / "data" / "out" / "run7" / "log").write_text("ok")
+
+    def execute(session: Session, program: Program, pipes: Pipes) -> int:
+        env = {"STORE": str(tmp_path), "PATH": os.defpath}
+        done = subprocess.run(program.command, env=env, capture_output=True, check=False)
+        pipes.stderr(done.stderr)
+        return done.returncode
+
+    monkeypatch.setattr(executing, "run", execute)
+    variables = {
+        "KUBECTL_SKY_SOURCE": "s3://data/out",
+        "KUBECTL_SKY_LOCATION": "data/out",
+        "KUBECTL_SKY_PROGRAM": str(copier),
+        "KUBECTL_SKY_SYNC": "all",
+    }
+    env = tuple(EnvVar(name=name, value=value) for name, value in variables.items())
+    bucket = BucketMount("/out", PodTemplate(), Volume(), TaskContainer(env=env))
+    pod = VolumePod(api.session(), "default", "train-0", PurePosixPath(tmp_path / "bucket"))
+    with nullcontext() if not reason else pytest.raises(UserError, match=reason):
+        pod.download(bucket, path, print)
+    assert (tmp_path / "bucket" / path).exists() is (not reason)

@@ -177,6 +177,34 @@ def test_submit_bucket_to_mount_is_synced(
     assert [stored(kubectl, path) for path in paths] == texts
 
 
+@pytest.mark.usefixtures("settings")
+def test_results_of_a_finished_task_are_copied_from_its_bucket(
+    sky: Command, tmp_path: Path
+) -> None:
+    """By a client without the settings of the store: the pod has what those of the task had."""
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "seed" / "seed").write_text("from here\n")
+    done = sky("submit", "-", "--id", "outtask1", stdin=SYNC.format(more=""))
+    assert done.returncode == 0, done.stdout + done.stderr
+    write_settings(tmp_path, "{}\n")
+
+    done = sky("cp", "outtask1:/data", ".", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "data").iterdir())) == 300
+    assert (tmp_path / "data" / "file 1").read_text() == "changed\n"
+    done = sky("cp", "outtask1:~/out/rank 1", "rank", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "rank").read_text() == "by 1\n"
+    eventually(lambda: sky("list", "-o", "name").stdout == "task/outtask1\n")  # its pods are gone
+
+    done = sky("cp", "outtask1:/data/nope", ".", "--yes")
+    assert done.returncode == 2
+    assert "s3://data/sub/nope cannot be read: " in done.stderr
+    assert "hint: to read it here: `aws s3 cp --recursive s3://data/sub . --endpoint-url " in (
+        done.stderr
+    )
+
+
 CHECKPOINTS = """
 name: train
 resources:

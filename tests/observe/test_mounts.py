@@ -1,11 +1,25 @@
 """Which volume has a path of a node."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from kubectl_sky.cli.volume_pods import bucket_task
 from kubectl_sky.observe.mounts import PvcMount, locate
 from kubectl_sky.observe.requested import requested
 from tests.builders import make_job
 from tests.reading import read_jobs
+
+
+def _locate(mounts: Sequence[PvcMount], path: str) -> tuple[str, str] | None:
+    """Return the PVC and the path in it."""
+    location = locate(mounts, path)
+    if location is None:
+        return None
+    mount, path = location
+    assert isinstance(mount, PvcMount)
+    return mount.pvc, path
+
 
 MOUNTS = (PvcMount("/data", "all"), PvcMount("/data/in", "inputs", "team/a"), PvcMount("~/x", "h"))
 
@@ -25,7 +39,7 @@ MOUNTS = (PvcMount("/data", "all"), PvcMount("/data/in", "inputs", "team/a"), Pv
 def test_path_is_on_the_volume_of_the_deepest_mount(
     path: str, location: tuple[str, str] | None
 ) -> None:
-    assert locate(MOUNTS, path) == location
+    assert _locate(MOUNTS, path) == location
 
 
 @pytest.mark.parametrize(
@@ -40,7 +54,7 @@ def test_path_is_on_the_volume_of_the_deepest_mount(
 def test_relative_path_is_on_the_volume_of_the_working_directory(
     mount: str, path: str, location: str
 ) -> None:
-    assert locate([PvcMount(mount, "home")], path) == ("home", location)
+    assert _locate([PvcMount(mount, "home")], path) == ("home", location)
 
 
 def test_mounts_are_those_of_pvcs_in_the_pod_template() -> None:
@@ -64,3 +78,34 @@ def test_mounts_are_those_of_pvcs_in_the_pod_template() -> None:
     ]
     (item,) = read_jobs([job])
     assert requested(item).mounts == (PvcMount("/data", "data", "a"), PvcMount("~/x", "data"))
+
+
+def test_bucket_of_a_csi_driver_is_read_in_a_volume_of_that_driver() -> None:
+    csi = {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "runs"}}
+    job = make_job()
+    mount = {"name": "bucket-0", "mountPath": "/out", "subPath": "llm"}
+    annotations = {"gke-gcsfuse/volumes": "true"}
+    spec = {
+        "serviceAccountName": "trainer",
+        "volumes": [{"name": "bucket-0", "csi": csi}, {"name": "secrets", "csi": csi}],
+        "containers": [
+            {
+                "name": "main",
+                "volumeMounts": [mount, {"name": "secrets", "mountPath": "/secrets"}],
+            }
+        ],
+    }
+    job["spec"]["template"] = {"metadata": {"annotations": annotations}, "spec": spec}
+    (item,) = read_jobs([job])
+    (bucket,) = requested(item).buckets
+    assert (bucket.title, bucket.read_only) == ("/out", False)
+    assert locate([bucket], "/out/run7") == (bucket, "llm/run7")
+
+    config = bucket_task(bucket)["config"]["kubernetes"]["pod_config"]
+    assert config["metadata"]["annotations"] == annotations
+    assert config["spec"]["serviceAccountName"] == "trainer"
+    assert config["spec"]["volumes"] == [{"name": "volume", "csi": {**csi, "readOnly": True}}]
+    (container,) = config["spec"]["containers"]
+    assert container["volumeMounts"] == [
+        {"name": "volume", "mountPath": "/volume", "readOnly": True}
+    ]
