@@ -48,9 +48,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, page in PAGES.items():
         text = (ROOT / name).read_text()
         files.append(File.generated(config, page, content=_LINK.sub(_to_page, text)))
-    commands = File.generated(config, "reference/commands.md", content="\n".join(_commands()))
-    files.append(commands)
-    for page, text in (*reference.pages().items(), *tables.pages().items()):
+    pages = {
+        "reference/index.md": "\n".join(_index(config)),
+        "reference/commands.md": "\n".join(_commands()),
+        **reference.pages(),
+        **tables.pages(),
+    }
+    for page, text in pages.items():
         files.append(File.generated(config, page, content=text))
     return files
 
@@ -74,6 +78,16 @@ def _to_page(match: re.Match[str]) -> str:
     """Return a link of a page beside docs/ as one of a page in docs/."""
     path = match[1]
     return path.removeprefix("docs/") if path.startswith("docs/") else f"../{path}"
+
+
+def _index(config: MkDocsConfig) -> Iterator[str]:
+    """Yield the lines of the page that leads to those of the reference."""
+    yield "# Reference\n"
+    sections = {title: pages for section in config.nav or () for title, pages in section.items()}
+    for entry in sections["Reference"]:
+        if isinstance(entry, dict):
+            ((title, page),) = entry.items()
+            yield f"- [{title}]({posixpath.relpath(page, 'reference')})"
 
 
 def _commands() -> Iterator[str]:

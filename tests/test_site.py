@@ -67,6 +67,18 @@ def test_site_loads_nothing_from_other_servers(site: Path) -> None:
         assert 'src="http' not in text and "fonts.googleapis" not in text, page
 
 
+def test_site_has_a_sitemap_of_all_pages_and_no_other_files(site: Path) -> None:
+    addresses = (site / "sitemap.xml").read_text().count("<loc>")
+    assert addresses == len([*site.rglob("index.html")])
+    assert not [*site.rglob("__pycache__"), *site.rglob("*.py")]
+
+
+def test_site_page_of_reference_leads_to_the_others(site: Path) -> None:
+    text = (site / "reference" / "index.html").read_text()
+    for page in ("commands/", "task-fields/", "../json/"):
+        assert f'href="{page}"' in text
+
+
 def test_site_describes_every_field(site: Path) -> None:
     text = (site / "reference" / "task-fields" / "index.html").read_text()
     for field in explain.explain("").walk():
