@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, ports, tasks
 from kubectl_sky.errors import UserError
-from kubectl_sky.observe.documents import TaskList
+from kubectl_sky.observe.documents import Task, TaskList
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words.documents import Part
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
@@ -149,7 +148,8 @@ def _show_several(
         output.names(map(tasks.name, targets))
     elif form:
         whole = [target.document for target in targets if not isinstance(target, TaskStatus)]
-        document = TaskList(tasks=[task.document for task in explained], pipelines=whole or UNSET)
+        documents = [_document(task, evidence.of_deleted_pods(session, task)) for task in explained]
+        document = TaskList(tasks=documents, pipelines=whole or UNSET)
         output.out(output.data(document, form))
     elif targets:
         texts = []
@@ -170,15 +170,19 @@ def _format(
     if form == "name":
         return tasks.name(target)
     if form:
-        document: Part = target.document
-        if record and isinstance(target, TaskStatus):
-            task = target.document
-            deaths = list(record.deaths)
-            document = replace(task, metadata=replace(task.metadata, evidence=deaths))
-        return output.data(document, form)
+        is_task = isinstance(target, TaskStatus)
+        return output.data(_document(target, record) if is_task else target.document, form)
     if isinstance(target, TaskStatus):
         return tasks.details(target) + (f"\n\n{tasks.format_evidence(record)}" if record else "")
     return tasks.pipeline_details(target)
+
+
+def _document(task: TaskStatus, record: "Evidence | None") -> Task:
+    document = task.document
+    if not record:
+        return document
+    deaths = list(record.deaths)
+    return replace(document, metadata=replace(document.metadata, evidence=deaths))
 
 
 def _watch(session: "Session", scope: "Scope", target: "Target", form: str | None) -> None:

@@ -72,6 +72,8 @@ def test_commands_on_deleted_pod_or_task_show_saved_evidence(
 
     (death,) = json.loads(run("status", ID, "-o", "json")[1])["metadata"]["evidence"]
     assert death["lines"][-2:] == ["59", "the cause \x1b[2J"]
+    (task,) = json.loads(run("status", "dy*", "-o", "json")[1])["tasks"]
+    assert task["metadata"]["evidence"] == [death]
 
     logs = run("logs", ID)[2]
     assert "last lines of its deleted pod" in logs
