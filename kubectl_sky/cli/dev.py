@@ -113,6 +113,9 @@ def up(
 ) -> int:
     """Run setup of the task in FILE on one node, and stay, without `run`.
 
+    The pod has the name of the task; with -dev, if the task has a `run`: NAME stays that of its
+    program.
+
     Without FILE, the flags say what the pod needs. `exec`, `cp`, `port-forward` and `stop` work as
     for every task, and `dev ssh-config` is for ssh and VS Code.
 
@@ -189,7 +192,7 @@ def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) ->
         stdin,
         flags["strict"],
         in_memory=not file,
-        adapt=partial(model.only_pod, expiry=expiry),
+        adapt=partial(model.only_pod, expiry=expiry, is_named=overrides.name is not None),
     )
 
 

@@ -43,12 +43,22 @@ def expiry(lifetime: float | None, idle: float | None, settings: Settings) -> Ex
     return Expiry(int(lifetime or 0) or None, int(idle or 0) or None)
 
 
-def only_pod(entries: Sequence[TaskEntry], expiry: Expiry) -> tuple[TaskEntry, ...]:
-    """Return the task of a file as a development pod. Raises UserError for several tasks."""
+def only_pod(
+    entries: Sequence[TaskEntry], expiry: Expiry, *, is_named: bool
+) -> tuple[TaskEntry, ...]:
+    """Return the task of a file as a development pod. Raises UserError for several tasks.
+
+    If the file has a program, the name of its task stays that of the program, unless a flag has
+    `is_named` the pod.
+    """
     if len(entries) > 1:
         what = f"a development pod is one task, and the file has {len(entries)}"
         raise UserError(what, "use `kubectl sky submit`")
-    return (replace(entries[0], task=dev_pod(entries[0].task, expiry)),)
+    task = entries[0].task
+    pod = dev_pod(task, expiry)
+    if task.name and task.run and not is_named:
+        pod = replace(pod, name=f"{task.name}-dev")
+    return (replace(entries[0], task=pod),)
 
 
 def dev_pod(task: Task, expiry: Expiry) -> Task:

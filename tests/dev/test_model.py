@@ -12,8 +12,10 @@ import pytest
 from kubectl_sky.dev import model
 from kubectl_sky.plan import runtime
 from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.load import load
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
+from kubectl_sky.workloads.decide import TaskEntry
 from tests.builders import make_plan
 
 HOUR = 3600
@@ -48,6 +50,19 @@ def test_dev_lifetime_keeps_pod_config_of_task() -> None:
     spec = {"activeDeadlineSeconds": 60, "nodeName": "a"}
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
     assert make_dev(HOUR, kubernetes=Kubernetes(pod=pod)).kubernetes.pod == pod
+
+
+@pytest.mark.parametrize(
+    ("run", "is_named", "name"),
+    [("python train.py", False, "exp-dev"), (None, False, "exp"), ("x", True, "exp")],
+)
+def test_dev_pod_leaves_the_name_to_the_program_of_its_file(
+    run: str | None, is_named: bool, name: str
+) -> None:
+    (document,) = load(b"name: exp\n", "task.yaml")
+    entry = TaskEntry(document, Task(name="exp", run=run), "bcdf2345")
+    (pod,) = model.only_pod([entry], model.Expiry(), is_named=is_named)
+    assert pod.task.name == name
 
 
 def test_dev_scripts_are_not_in_other_tasks() -> None:

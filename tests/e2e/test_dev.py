@@ -44,7 +44,7 @@ def test_dev_runs_setup_and_stays_until_stop(
     program = sky("exec", task_id, "--", "sh", "-c", "cat $HOME/made-by-dev")
     assert (program.returncode, program.stdout) == (0, "x\n"), program.stderr
 
-    entry = sky("dev", "ssh-config", "mine", "--public-key", key)
+    entry = sky("dev", "ssh-config", "mine-dev", "--public-key", key)
     if entry.returncode and cluster.driver == "practice":  # this machine may have no sshd
         assert entry.stderr.startswith(f"error: ssh cannot reach task {task_id}: the image has no")
     else:
@@ -56,19 +56,19 @@ def test_dev_runs_setup_and_stays_until_stop(
 
 
 def check_ssh(sky: Command, folder: Path) -> None:
-    done = ssh(sky, "ssh", "mine", "echo $COLOUR $SKYPILOT_NODE_RANK; cat; exit 7", stdin="in")
+    done = ssh(sky, "ssh", "mine-dev", "echo $COLOUR $SKYPILOT_NODE_RANK; cat; exit 7", stdin="in")
     assert (done.returncode, done.stdout) == (7, "dark green 0\nin"), done.stderr
     data = bytes(range(256)) * 4096
     (folder / "data").write_bytes(data)
-    for source, target in (("data", "mine:copy"), ("mine:copy", "back")):
+    for source, target in (("data", "mine-dev:copy"), ("mine-dev:copy", "back")):
         done = ssh(sky, "scp", "-q", source, target)
         assert (done.returncode, done.stderr) == (0, "")
     assert (folder / "back").read_bytes() == data
 
-    known_hosts = folder / ".ssh" / "kubectl-sky" / "mine.known_hosts"
+    known_hosts = folder / ".ssh" / "kubectl-sky" / "mine-dev.known_hosts"
     pinned = known_hosts.read_text()
     known_hosts.write_text(pinned.replace(pinned[-20:], "A" * 19 + "\n"))
-    done = ssh(sky, "ssh", "mine", "true")
+    done = ssh(sky, "ssh", "mine-dev", "true")
     assert done.returncode == 255 and "Host key verification failed" in done.stderr
 
 
