@@ -170,8 +170,9 @@ def _format(
     if form == "name":
         return tasks.name(target)
     if form:
-        is_task = isinstance(target, TaskStatus)
-        return output.data(_document(target, record) if is_task else target.document, form)
+        if isinstance(target, TaskStatus):
+            return output.data(_document(target, record), form)
+        return output.data(target.document, form)
     if isinstance(target, TaskStatus):
         return tasks.details(target) + (f"\n\n{tasks.format_evidence(record)}" if record else "")
     return tasks.pipeline_details(target)

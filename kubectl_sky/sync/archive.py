@@ -6,6 +6,8 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +22,7 @@ from kubectl_sky.words.facts import Archive
 MAX_REFUSALS = 10  # refusals to report before giving up
 END = bytes(2 * tarfile.BLOCKSIZE)
 
+PART_BYTES = 64 << 20
 _CHUNK = 1 << 20
 _LEVEL = 2  # a sixth larger than gzip's default 6, in a third of the time
 _TIME = 946_684_800  # the year 2000: zip files (and wheels) cannot store times before 1980
@@ -152,16 +155,8 @@ def member(entry: Entry, may_grow: bool = False) -> Iterator[bytes]:
 
     Raises Unsendable if a file cannot be read or changes; `may_grow` allows appended data.
     """
-    mode = entry.status.st_mode
-    info = tarfile.TarInfo(os.fsdecode(entry.name))
-    info.type = _TYPES[stat.S_IFMT(mode)]
-    # The owner of a folder always gets full access.
-    info.mode = 0o777 if stat.S_ISLNK(mode) else mode & 0o777 | 0o700 * stat.S_ISDIR(mode)
-    info.size = entry.size
-    info.mtime = _TIME
-    info.linkname = os.fsdecode(entry.target)
-    header = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-    if not stat.S_ISREG(mode):
+    header = _header(entry, entry.status.st_mode, entry.size)
+    if not stat.S_ISREG(entry.status.st_mode):
         yield header
     elif entry.size <= _CHUNK:
         yield b"".join((header, *_content(entry, may_grow)))
@@ -170,25 +165,46 @@ def member(entry: Entry, may_grow: bool = False) -> Iterator[bytes]:
         yield from _content(entry, may_grow)
 
 
+def _header(entry: Entry, mode: int, size: int) -> bytes:
+    info = tarfile.TarInfo(os.fsdecode(entry.name))
+    info.type = _TYPES[stat.S_IFMT(mode)]
+    # The owner of a folder always gets full access.
+    info.mode = 0o777 if stat.S_ISLNK(mode) else mode & 0o777 | 0o700 * stat.S_ISDIR(mode)
+    info.size = size
+    info.mtime = _TIME
+    info.linkname = os.fsdecode(entry.target)
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
 def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
     """Yield a file's bytes, exactly as many as its header says, and the padding."""
     remaining = entry.size
+    with _open(entry) as file:
+        while remaining and (chunk := file.read(min(remaining, _CHUNK))):
+            remaining -= len(chunk)
+            yield chunk
+        status = os.fstat(file.fileno())
 
+    if remaining or (not may_grow and _version(status) != _version(entry.status)):
+        raise _changed(entry)
+    yield bytes(-entry.size % tarfile.BLOCKSIZE)
+
+
+@contextmanager
+def _open(entry: Entry) -> Iterator[FileIO]:
+    """Open a file that is no link. Raises Unsendable if it cannot be read."""
     try:
         descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         with open(descriptor, "rb", buffering=0) as file:
-            while remaining and (chunk := file.read(min(remaining, _CHUNK))):
-                remaining -= len(chunk)
-                yield chunk
-            status = os.fstat(file.fileno())
+            yield file
     except OSError as error:
         reason = f"cannot be read: {bounded.reason(error)}"
         raise Unsendable(Refusal(show(entry.name), reason, "")) from error
 
-    if remaining or (not may_grow and _version(status) != _version(entry.status)):
-        reason = "changed while it was being read"
-        raise Unsendable(Refusal(show(entry.name), reason, "try again when it no longer changes"))
-    yield bytes(-entry.size % tarfile.BLOCKSIZE)
+
+def _changed(entry: Entry) -> Unsendable:
+    reason = "changed while it was being read"
+    return Unsendable(Refusal(show(entry.name), reason, "try again when it no longer changes"))
 
 
 def _version(status: os.stat_result) -> tuple[int, ...]:
@@ -198,25 +214,90 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
 Note = Callable[[str], None]
 
 
-def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
-    """Yield a tar of a file or folder, stored under `name`. Raises UserError.
+class Part(Struct, frozen=True):
+    """A part of a copy that can be sent again: a tar, or bytes of a file from an offset on.
+
+    `file` is the file's path in the tars; empty for a tar. A part that `seals` its file is the last
+    one of a file that its owner may not write.
+    """
+
+    entries: tuple[Entry, ...]
+    file: str = ""
+    offset: int = 0
+    seals: bool = False
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the bytes. Raises UserError."""
+        try:
+            if self.file:
+                yield from _content_from(self.entries[0], self.offset)
+                return
+            for entry in self.entries:
+                if entry.size > PART_BYTES:  # its bytes are parts of their own
+                    yield _header(entry, entry.status.st_mode | stat.S_IWUSR, 0)
+                else:
+                    yield from member(entry, may_grow=True)
+        except Unsendable as error:
+            raise UserError(str(error), error.refusals[0].hint) from error
+        yield END
+
+
+def parts(source: Path, name: str, note: Note) -> Iterator[Part]:
+    """Yield the parts of a copy of a file or folder, stored under `name`. Raises UserError.
 
     Links stay links, and hard links become copies; sockets, pipes and devices are skipped with a
     note. A file may grow while it is read, such as a log.
     """
+    batch: list[Entry] = []
+    large: list[Entry] = []
+    size = 0
+    for entry in _sendable(source, name, note):
+        is_large = entry.size > PART_BYTES
+        large += [entry] if is_large else []
+        batch.append(entry)
+        size += tarfile.BLOCKSIZE
+        size += 0 if is_large else entry.size
+        if size > PART_BYTES:
+            yield Part(tuple(batch))
+            batch = []
+            size = 0
+    if batch:
+        yield Part(tuple(batch))
+    for entry in large:
+        yield from _pieces(entry)
+
+
+def _sendable(source: Path, name: str, note: Note) -> Iterator[Entry]:
     try:
         for entry in _entries(os.fsencode(source), os.fsencode(name)):
             if stat.S_IFMT(entry.status.st_mode) in KINDS:
                 path = os.path.relpath(entry.path, os.fsencode(source.parent))
                 note(f"skipped, neither a file nor a folder: {show(path)}")
             else:
-                yield from member(entry, may_grow=True)
+                yield entry
     except OSError as error:
         file = show(os.fsencode(error.filename or source))
         raise UserError(f"{file}: {bounded.reason(error)}") from error
-    except Unsendable as error:
-        raise UserError(str(error), error.refusals[0].hint) from error
-    yield END
+
+
+def _pieces(entry: Entry) -> Iterator[Part]:
+    """Yield the parts of a large file, which a tar has created."""
+    is_writable = bool(entry.status.st_mode & stat.S_IWUSR)
+    for offset in range(0, entry.size, PART_BYTES):
+        is_last = offset + PART_BYTES >= entry.size
+        yield Part((entry,), os.fsdecode(entry.name), offset, is_last and not is_writable)
+
+
+def _content_from(entry: Entry, offset: int) -> Iterator[bytes]:
+    """Yield the bytes of a part of a large file."""
+    remaining = min(PART_BYTES, entry.size - offset)
+    with _open(entry) as file:
+        file.seek(offset)
+        while remaining and (chunk := file.read(min(remaining, _CHUNK))):
+            remaining -= len(chunk)
+            yield chunk
+    if remaining:
+        raise _changed(entry)
 
 
 def size_of(source: Path) -> int:

@@ -18,7 +18,7 @@ from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, Unreachable, UserError
 from kubectl_sky.observe.mounts import BucketMount, Mount, locate
-from kubectl_sky.sync.archive import packed, size_of
+from kubectl_sky.sync.archive import Part, parts, size_of
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.tasks import multikueue
 from kubectl_sky.tasks.exec import NodeEnded, node_of_rank, task_environment
@@ -73,6 +73,12 @@ sum=$(command -v cksum || command -v md5sum)
 [ "$first" -eq 1 ] || [ "$state" = "$3" ] || exit {_CHANGED}
 [ ! -d "$path" ] || send -cf - -C "$path" .
 send -chf - -C "${{path%/*}}/" "./${{path##*/}}"
+"""
+
+# Writes stdin to a file from a MiB on, and makes the file read-only if that is wanted.
+_WRITE_SCRIPT = """
+dd of="$1" bs=1048576 seek="$2" conv=notrunc || exit
+[ -z "$3" ] || chmod u-w "$1"
 """
 
 # Prints the size of a path in KiB.
@@ -234,13 +240,29 @@ class Place(Struct, frozen=True):
         if not answer.data.startswith(b"/"):
             raise ClusterError(f"{self.name} did not answer where {given} is")
         path = answer.data.decode(errors="surrogateescape")  # is used in the node only
-        blocks = packed(local, basename(path), self.ui.note)
         size = 0
         with suppress(OSError):  # packing tells it
             size = size_of(local) if self.ui.live else 0
         with self.ui.transfer(f"copying {local.name}", size) as advance:
-            sent = _counted(blocks, advance)
-            self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=sent)
+            for part in parts(local, basename(path), self.ui.note):
+                self._send(path, part, advance)
+
+    def _send(self, path: str, part: Part, advance: Advance) -> None:
+        """Send a part of what is copied to a path, once more after a lost connection."""
+        command = ["tar", "-xmof", "-", "-C", dirname(path)]
+        if part.file:
+            file = f"{dirname(path)}/{part.file}"
+            seals = "yes" if part.seals else ""
+            command = ["sh", "-c", _WRITE_SCRIPT, "sh", file, str(part.offset >> 20), seals]
+        retries = self.session.retries()
+        retries.reset()  # a part may take long
+        blocks = _counted(part.blocks(), advance)
+        while True:
+            try:
+                return self._run(path, command, stdin=blocks)
+            except Unreachable as error:
+                self.session.wait_or_raise(retries, error)
+            blocks = part.blocks()
 
     def get(self, source: str, target: str) -> None:
         """Copy a file or folder from the node; into the target if that is a folder."""
@@ -267,16 +289,18 @@ class Place(Struct, frozen=True):
         """
         tar = _Tar(stdout, advance)
         idle = _IDLE_SECONDS
+        retries = self.session.retries()
         while True:
-            retries = self.session.retries()
             received = tar.received
             words = [source or ".", str(received + 1), tar.state]
             command = ["sh", "-c", _SEND_SCRIPT, "sh", *words]
             try:
                 return self._run(source, command, stdout=tar.write, stop=stop, idle=idle)
             except Unreachable as error:
-                if tar.received == received or not tar.state:
+                if not tar.state:
                     raise
+                if tar.received > received:
+                    retries.reset()  # only what fails since then is limited in time
                 self.session.wait_or_raise(retries, error)
             idle = _IDLE_SECONDS + tar.received / _SKIPPED_PER_SECOND
 

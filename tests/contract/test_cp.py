@@ -1,5 +1,6 @@
-"""Copies from a pod over connections that are cut."""
+"""Copies from and to a pod over connections that are cut."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -13,6 +14,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError
+from kubectl_sky.sync import archive
 from kubectl_sky.tasks.cp import Place
 from kubectl_sky.tasks.ui import UI, Advance
 from kubectl_sky.words import kinds
@@ -68,3 +70,40 @@ def test_copy_of_files_that_change_before_it_goes_on_is_an_error(
     place = structs.replace(place, ui=Change())
     with pytest.raises(ClusterError, match="the files have changed since the copy began"):
         place.get("/tmp/out", str(tmp_path / "copy"))
+
+
+def test_copy_to_a_pod_goes_on_where_connections_were_cut(
+    place: Place, proxy: CuttingProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files are sent in parts; a large one is written piece by piece."""
+    monkeypatch.setattr(archive, "PART_BYTES", 1 << 20)
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "big").write_bytes(os.urandom(3_500_000))
+    for number in range(30):
+        (source / f"file {number}").write_bytes(os.urandom(50_000))
+
+    limits = [700_000, 3_000_000, 4_000_000]
+    sent = 0
+
+    def advance(count: int) -> None:
+        nonlocal sent
+        sent += count
+        if limits and sent > limits[0]:
+            limits.pop(0)
+            proxy.cut()
+
+    class Cut(UI):
+        """Cut the connection at some bytes."""
+
+        @contextmanager
+        def transfer(self, label: str, size: int) -> Iterator[Advance]:
+            yield advance
+
+    structs.replace(place, ui=Cut()).put(str(source), "/tmp/in")
+    assert limits == []
+    place.get("/tmp/in", str(tmp_path / "back"))
+    names = sorted(path.name for path in source.iterdir())
+    assert sorted(path.name for path in (tmp_path / "back").iterdir()) == names
+    for name in names:
+        assert (tmp_path / "back" / name).read_bytes() == (source / name).read_bytes(), name

@@ -4,13 +4,49 @@ import io
 import os
 import socket
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.sync.archive import packed
+from kubectl_sky.sync import archive
+from kubectl_sky.sync.archive import Note, parts
 from kubectl_sky.sync.extract import extract
+
+
+def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
+    """Yield the tar of what has only small files."""
+    (part,) = parts(source, name, note)
+    return part.blocks()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o444])
+def test_parts_of_large_files_can_be_written_in_any_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    monkeypatch.setattr(archive, "PART_BYTES", 2 << 20)
+    source = tmp_path / "from"
+    source.mkdir()
+    (source / "big").write_bytes(os.urandom(5_000_000))
+    (source / "big").chmod(mode)
+    (source / "more").write_bytes(bytes(1_500_000))
+    (source / "rest").write_bytes(bytes(1_500_000))
+
+    first, *others = parts(source, ".", print)
+    tars = [part for part in others if not part.file]
+    pieces = [part for part in others if part.file]
+    assert (len(tars), len(pieces)) == (0, 3)
+    target = tmp_path / "to"
+    extract(io.BytesIO(b"".join(first.blocks())), target, print)
+    assert [part.seals for part in pieces] == [False, False, mode == 0o444]
+    for part in [pieces[2], pieces[0], pieces[1], pieces[1]]:
+        assert part.file == "big"
+        with (target / "big").open("r+b") as file:
+            file.seek(part.offset)
+            file.write(b"".join(part.blocks()))
+    assert (target / "big").read_bytes() == (source / "big").read_bytes()
+    assert (target / "rest").stat().st_size == 1_500_000
 
 
 def test_packed_folder_extracted_is_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +109,7 @@ def test_packed_file_that_disappears_is_refused(tmp_path: Path) -> None:
     blocks = packed(tmp_path, ".", print)
     next(blocks), next(blocks)
     (tmp_path / "b").unlink()
-    with pytest.raises(UserError, match="b: no such file or directory"):
+    with pytest.raises(UserError, match="b cannot be read: no such file or directory"):
         list(blocks)
 
 
