@@ -193,6 +193,10 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
     is_gpu = any("gpu" in key or "accelerator" in key for key in required)
     names = _gpu_names(required) if not snapshot.of(kinds.NODE) else []
+    lacking, _, total = signal.about.partition("/")
+    if names and lacking == total:
+        return {"lacks": accelerators.missing(names, ())[0], "have": "", "advice": _GPU_LABELS}
+
     wanted = " or ".join(names) or (_fold(required) if required else "")
     which = "GPU" if is_gpu else "labels"
     text = f"{signal.about} cluster nodes do not have the {which} that the task requires"
