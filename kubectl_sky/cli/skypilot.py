@@ -23,6 +23,7 @@ _NO_PAUSE = "tasks cannot be paused: `kubectl sky stop TASK` deletes one"
 _SHELL = "use `kubectl sky exec TASK -it -- bash`"
 _EXAMPLES = "`kubectl sky init --list` shows examples, `kubectl sky explain` has all fields"
 _CONTEXTS = "use it without `sky`: `kubectl config`; here, --context chooses one"
+_IMAGES = "images are built elsewhere, and pulled by the cluster: name one with --image"
 _SECRETS = "secrets belong to a task: use `kubectl sky submit` with --secret NAME"
 
 # Of kubectl, docker, and other versions of SkyPilot.
@@ -35,6 +36,7 @@ OTHER_VERBS: Mapping[str, Verb] = {
     **dict.fromkeys(("pause", "suspend"), Verb("stop", _NO_PAUSE)),
     **dict.fromkeys(("shell", "connect"), Verb("exec", _SHELL)),
     **dict.fromkeys(("info", "show", "inspect"), Verb("status")),
+    **dict.fromkeys(("build", "images", "pull"), Verb("", _IMAGES)),
     "history": Verb("list"),
     "metrics": Verb("top"),
     "events": Verb("doctor", "`kubectl sky doctor TASK` explains the events of a task"),

@@ -134,6 +134,7 @@ MODEL_NAMES = (
 )
 _COUNT = r"(1?[0-9])"  # more is a memory size: A100 80
 _WITH_COUNT = re.compile(rf"{_COUNT} *x *(.+)|(.+?)(?: *x *| +){_COUNT}", re.IGNORECASE)
+_AFTER_HYPHEN = re.compile(r"(.+)-([1248])")  # larger numbers may be GB
 _FORM_FACTOR = re.compile(r"-(SXM[0-9]?|PCIE|NVL|NVLINK)$")
 _NEEDLESS = re.compile(r"(?<=LAPTOP)-GPU$|(?<=ADA)-GENERATION|(?<=RTXPRO)-|-BLACKWELL$")
 
@@ -287,6 +288,9 @@ def suggestion(name: str) -> str:
         model = names[simplified_name]
         return "" if model.upper() == name.upper() else model
 
+    match = _AFTER_HYPHEN.fullmatch(name)
+    if match and (model := names.get(_simplify(match[1]), "")):
+        return f"{model}:{match[2]}"
     if match := _WITH_COUNT.fullmatch(name.strip()):
         model = names.get(_simplify(match[2] or match[3]), "")
         return f"{model}:{match[1] or match[4]}" if model else ""

@@ -37,6 +37,7 @@ _AS_TASK = "name the task: `kubectl sky doctor TASK`"
 _TO_FILE = "redirect the output to a file"
 _ONE_CLUSTER = "leave it out: there is one local cluster"
 _GRACE = "set terminationGracePeriodSeconds in `pod_config` in the file"
+_FOR_A_SHELL = "for a shell, use `kubectl sky dev up --image IMAGE`"
 _FOREGROUND = "leave it out: it runs in the foreground until Ctrl-C"
 
 # Of every command, if the command itself has no other answer.
@@ -65,6 +66,10 @@ _FIELDS: Mapping[str, str] = {
     **dict.fromkeys(("-N", "--nodes"), "use --num-nodes"),
     **dict.fromkeys(("-x", "--exclude"), "use --exclude-node"),
     "--partition": "use --queue",
+    **dict.fromkeys(("--gres", "--gpus-per-node"), "use --gpus"),
+    "--cpus-per-task": "use --cpus",
+    "--mem": "use --memory",
+    **dict.fromkeys(("-J", "--job-name"), "use --name"),
     "--label": "write `labels:` below `resources:` in the file",
     "--volume": _MOUNTS,
     "--mount": "write `volumes:` or `file_mounts:` in the file",
@@ -112,7 +117,13 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--job-group": "write all tasks in one file, with `execution: parallel` in its header",
         "--no-job-group": "leave it out: a task is in a group only if its file says so",
     },
-    "run": _TASK,
+    "run": {
+        **_TASK,
+        **dict.fromkeys(("-i", "-t", "--interactive", "--tty"), _FOR_A_SHELL),
+        "--rm": "leave it out: `kubectl sky stop TASK` deletes it",
+        **dict.fromkeys(("-p", "--publish"), "use --ports, and `kubectl sky port-forward TASK`"),
+        "-v": f"for a volume, write `volumes:` in a file; {_LEVEL}",
+    },
     "rerun": {**_TASK, "-f": _NO_FILE},
     "render": {**_FIELDS, "-f": _NO_FILE},
     "diff": {**_FIELDS, "-f": _NO_FILE},
@@ -209,6 +220,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--provision": "use `kubectl sky doctor TASK`",
         **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
         "--autostop": _NOTHING_RUNS_ON,
+        "--all-pods": "leave it out: the logs of all nodes are printed",
         "--all-containers": "name one with -c: the other containers are not the task's",
         **dict.fromkeys(("-i", "--include"), "use --grep"),
         "-e": "use --exclude",

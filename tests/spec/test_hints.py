@@ -87,7 +87,7 @@ def test_suggestion_for_known_model_is_empty() -> None:
 
 
 SUGGESTED = {"RTXA6000": "A6000", "A1000": "A100", "H100x8": "H100:8", "A4500": "RTXA4500"}
-SUGGESTED |= {"4xH100": "H100:4", "A100 8": "A100:8", "h100 x 16": "H100:16"}
+SUGGESTED |= {"4xH100": "H100:4", "A100 8": "A100:8", "A100-8": "A100:8", "h100 x 16": "H100:16"}
 
 
 @pytest.mark.parametrize("name", SUGGESTED)
