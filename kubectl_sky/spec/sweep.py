@@ -16,6 +16,7 @@ from kubectl_sky.spec.variables import is_name
 
 MAX_VALUES = 1000  # of all variables: the object and its pods have them
 _RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})", re.ASCII)
+_LIKE_RANGE = re.compile(r"-?[0-9][0-9.]*\.\..*", re.ASCII)
 _EXAMPLE = "write it as [0.1, 0.01], 0.1,0.01 or 1..3"
 
 
@@ -86,6 +87,8 @@ def _values(name: str, value: object) -> tuple[str, ...]:
 
 def _expand(part: str) -> tuple[str, ...]:
     match = _RANGE.fullmatch(part)
+    if not match and _LIKE_RANGE.fullmatch(part):
+        raise ValueError(f"{printable(part)} is no range of whole numbers; {_EXAMPLE}")
     if not match:
         return (part,)
     first = int(match[1])

@@ -376,13 +376,16 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[TaskObject]
     return replace(location, namespace=owned[0].metadata.namespace)
 
 
+_OF_FILE = "name the task: its id or its name; `kubectl sky submit FILE` runs a file"
+
+
 def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> UserError:
     where = f'in namespace "{scope.namespace}"' if scope.namespace else "in any namespace"
     owner = f" (owner: {scope.user.name})" if scope.user else ""
     if text is None:
         return TaskNotFound(f"no tasks found {where}{owner}", "run `kubectl sky submit FILE`")
     if text.endswith((".yaml", ".yml")):
-        return TaskNotFound(f'"{text}" is a file, not a task', "name the task: its id or its name")
+        return TaskNotFound(f'"{text}" is a file, not a task', _OF_FILE)
     if text.isdecimal():
         hint = "a task has no jobs with numbers; for the log of one node, use `logs --rank`"
         return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)

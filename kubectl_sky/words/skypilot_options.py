@@ -236,6 +236,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("-p", "--purge"), _ALL_DELETED),
         "--graceful": "leave it out: pods get SIGTERM and time to end",
         "--graceful-timeout": _GRACE,
+        **dict.fromkeys(("-t", "--time", "--grace-period", "--now", "--force"), _GRACE),
         "--pool": NO_POOLS,
         "--task": "name the task of the pipeline as an argument",
         **dict.fromkeys(("-i", "--idle-minutes", "--down"), _NOTHING_RUNS_ON),

@@ -31,6 +31,7 @@ def test_values_of_a_variable_are_lists_or_text(value: object, values: tuple[str
         ({"X": "1,,2"}, "X has an empty value; write it as"),
         ({"X": "1,2,1"}, "X has a value twice"),
         ({"X": "3..1"}, "3..1 ends before it begins; write 1..3"),
+        ({"X": "0.1..0.3"}, "0.1..0.3 is no range of whole numbers"),
         ({"X": "1..1000000"}, "1..1000000 has too many values"),
         ({"X": "1..600", "Y": "1..600"}, "1,200 values are too many"),
         ({"X-Y": "1"}, '"X-Y" is not the name of a variable'),
