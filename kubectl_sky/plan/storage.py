@@ -205,6 +205,17 @@ def missing(task: Task, facts: Facts) -> Iterator[VolumeMount]:
             yield volume
 
 
+def of_others(name: str, facts: Facts) -> list[str]:
+    """Return the PVCs of volumes of this name, of which the user has none."""
+    prefix = f"{names.dns_label(name)}-"
+    claims = {claim.name for claim in (facts.pvcs or {}).values()}
+    return sorted(
+        claim
+        for claim in claims
+        if claim.startswith(prefix) and names.ID.fullmatch(claim.removeprefix(prefix))
+    )
+
+
 def notes(task: Task, facts: Facts) -> Iterator[str]:
     """Yield notes on volumes that prevent spreading nodes."""
     for volume in task.volumes:

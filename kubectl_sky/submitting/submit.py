@@ -228,6 +228,8 @@ def _check_volumes(file: Prepared, ui: UI) -> None:
             others = "" if waits is None else ", or submit with --create-volumes SIZE"
             others += "" if waits is None else " or --wait-for-volumes"
             hint = f"run `{create}`{others}"
+            if of_others := storage.of_others(volume.name, file.facts):
+                hint = f'write "{of_others[0]}", a PVC of another owner, or {hint}'
             problems.append(entry.document.problem(("volumes", volume.path), message, hint))
 
     if problems:

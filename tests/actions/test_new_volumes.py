@@ -37,6 +37,15 @@ def test_submit_refuses_all_missing_volumes_at_once(
     assert len(claims(api)) == 1 and not any(name.startswith("jobs ") for name in api.names())
 
 
+def test_submit_names_the_pvc_of_another_owner_for_a_missing_volume(
+    run: Run, api: FakeCluster
+) -> None:
+    (claim,) = claims(api)
+    code, _, err = run("submit", "one.yaml", "--user", "bob", "--detach")
+    assert code == 2
+    assert f'; write "{claim}", a PVC of another owner, or run `kubectl sky volumes create' in err
+
+
 def test_task_waits_for_missing_volumes_if_asked(run: Run, api: FakeCluster) -> None:
     code, _, err = run("submit", "one.yaml", "--detach", "--wait-for-volumes")
     assert code == 0
