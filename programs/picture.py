@@ -58,6 +58,16 @@ run: python3 eval.py
 """
 
 
+SWEEP = """\
+name: train
+resources: {cpus: 0.1, memory: 64Mi}
+envs: {LR: null, SEED: null}
+run: |
+  awk -v lr="$LR" -v seed="$SEED" 'BEGIN {
+    srand(seed); print "loss=" 0.21 + 4 * (lr - 0.1) ^ 2 + rand() / 50 }'
+"""
+
+
 class Scene(NamedTuple):
     """What a picture shows: files, commands, and where they run."""
 
@@ -86,6 +96,15 @@ SCENES = {
             "kubectl sky logs train --diff-ranks",
         ],
         before=["kubectl sky config set backend indexed"],
+    ),
+    "terminal-sweep": Scene(
+        {"train.yaml": SWEEP},
+        [
+            "kubectl sky submit train.yaml --sweep LR=0.3,0.1,0.03 --sweep SEED=1..8 --detach",
+            "kubectl sky wait train",
+            "kubectl sky compare train",
+        ],
+        practice=["--nodes", "1"],
     ),
     "terminal-mistakes": Scene(
         {"train.yaml": MISTAKES, "small.yaml": LOOP},
