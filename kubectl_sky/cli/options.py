@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import Interrupted, UserError
 from kubectl_sky.submitting.overrides import FLAGS, Commands, Flag, Overrides, Switch, Texts
-from kubectl_sky.words import label_selectors
+from kubectl_sky.words import bounded, label_selectors
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -349,6 +350,7 @@ task = _task_flags(Commands.TASK_FILE)
 
 
 _TEMPLATES = (output_of.JSONPATH, output_of.COLUMNS)
+_TEMPLATE_FILE = re.compile("(?P<form>jsonpath|custom-columns)-file=(?P<path>.+)", re.DOTALL)
 _GO_TEMPLATES = ("go-template", "template")  # of kubectl
 
 
@@ -373,6 +375,19 @@ class _Format(click.ParamType[str | None]):
         formats = (text.rstrip("…") for text in self.formats)
         return [CompletionItem(text) for text in formats if text.startswith(incomplete)]
 
+    def _read(self, form: str, path: Path) -> str:
+        """Return the template in a file; that of columns has a line of names and one of paths."""
+        try:
+            text = path.expanduser().read_text(errors="replace")
+        except OSError as error:
+            self.fail(f"{path}: {bounded.reason(error)}")
+        if form == "jsonpath":
+            return text
+        lines = [line.split() for line in text.splitlines()]
+        if len(lines) != 2 or len(lines[0]) != len(lines[1]):
+            self.fail(f"{path}: expected a line of names, and one with a path for each")
+        return ",".join(f"{name}:{path}" for name, path in zip(*lines, strict=True))
+
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | None:
@@ -381,6 +396,8 @@ class _Format(click.ParamType[str | None]):
         As in kubectl, a table that has no more columns is printed as it is with `wide`.
         """
         text = str(value)
+        if self.templates and (given := _TEMPLATE_FILE.fullmatch(text)):
+            text = f"{given['form']}={self._read(given['form'], Path(given['path']))}"
         if text == "wide" and self.templates and text not in self.formats:
             return None
         if not text.startswith(self.templates) and text not in self.formats:

@@ -68,6 +68,9 @@ OTHER_VERBS: Mapping[str, Verb] = {
     "gpus ls": Verb("gpus"),
     "queues ls": Verb("queues list"),
     "users ls": Verb("users list"),
+    "config edit": Verb(
+        "config view", "use `kubectl sky config set`, or edit the file of `config view`"
+    ),
     "config ls": Verb("config view"),
     "config list": Verb("config view"),
     "local start": Verb("local up"),

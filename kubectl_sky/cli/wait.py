@@ -1,5 +1,6 @@
 """`kubectl sky wait`."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ _CONDITIONS = {  # of kubectl, of pods and Jobs
 }
 
 
+_STATUS_PATH = re.compile(r"jsonpath=\{?\.status(\.phase)?\}?=(?P<state>\w+)")
+
+
 class _State(click.ParamType[str]):
     """A state to wait for, also in kubectl's form: `condition=Complete`."""
 
@@ -45,11 +49,13 @@ class _State(click.ParamType[str]):
     ) -> str:
         """Return the state; the error for an unknown one lists those that are possible."""
         text = str(value).lower().removesuffix("=true")
+        if path := _STATUS_PATH.fullmatch(text):
+            text = path["state"]
         state = _CONDITIONS.get(text, text)
         if state not in _STATES:
             self.fail(
                 f'"{value}" is not supported; use {", ".join(_STATES)}, or as in kubectl'
-                " condition=Ready, condition=Complete, condition=Failed",
+                " condition=Ready, condition=Complete, condition=Failed, jsonpath={.status}=STATE",
                 param,
                 ctx,
             )

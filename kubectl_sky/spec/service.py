@@ -223,8 +223,8 @@ def _ports(document: Document) -> Iterator[Undone]:
         if values.get("ports") is not None
     ]
     if not sections:
-        reason = "no port to serve on"
-        yield ("resources", "ports"), reason, "such as 8080", True
+        reason = "a service without a port"
+        yield ("resources", "ports"), reason, "set it, such as 8080", True
 
     for path, values in sections:
         try:

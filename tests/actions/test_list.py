@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from kubectl_sky import __version__
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.words import kinds
 from kubectl_sky.words.names import HISTORY
@@ -180,6 +181,7 @@ def test_wait_several_tasks_reports_each_and_its_timeout(run: Run) -> None:
         (f"{GOOD} --for=condition=failed=true", 1, f"task/{GOOD} (good) completed"),
         (f"{GOOD} {SLOW} --for=running", 0, f"task/{SLOW} (slow) running"),
         (f"{BAD} --for=condition=Ready", 4, f"task/{BAD} (bad) failed: node-0: exit code 3"),
+        (f"{GOOD} --for=jsonpath={{.status}}=Completed", 0, f"task/{GOOD} (good) completed"),
         ("nosuch --for=delete", 0, ""),
     ],
 )
@@ -208,7 +210,7 @@ def test_wait_for_running_pipeline_returns_when_its_first_stage_runs(
 
 
 def test_wait_for_unknown_state_lists_those_possible(run: Run) -> None:
-    code, _, err = run("wait", GOOD, "--for=jsonpath={.status.phase}=Running")
+    code, _, err = run("wait", GOOD, "--for=jsonpath={.kind}=Running")
     assert code == 2
     assert "use running, completed, failed, delete, or as in kubectl condition=Ready" in err
     code, _, err = run("wait", GOOD, "--for=delete", "--continue")
@@ -258,3 +260,24 @@ def test_list_of_all_users_has_the_tasks_of_each_owner_together(
     assert rows == ["bbbb2345", SLOW, BAD, GOOD, "aaaa2345"]
     by_age = run("list", "--all-users", "--sort-by", "age")[1].splitlines()[1:]
     assert {row.split()[0] for row in by_age[:2]} <= {"aaaa2345", "bbbb2345", SLOW}
+
+
+def test_templates_are_read_from_files_as_in_kubectl(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "path").write_text("{.version}\n")
+    assert run("version", "-o", "jsonpath-file=path")[1] == f"{__version__}\n"
+    (tmp_path / "columns").write_text("KIND   IS\n.kind  .version\n")
+    out = run("version", "-o", "custom-columns-file=columns")[1]
+    assert out == f"KIND      IS\nVersion   {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "none: no such file or directory"), ("A B\n.a\n", "a line of names, and one with")],
+)
+def test_template_file_that_cannot_be_used_is_refused(
+    run: Run, tmp_path: Path, text: str | None, message: str
+) -> None:
+    if text:
+        (tmp_path / "none").write_text(text)
+    code, _, err = run("version", "-o", "custom-columns-file=none")
+    assert (code, message in err) == (2, True), err

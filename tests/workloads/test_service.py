@@ -155,7 +155,7 @@ def test_scaling_becomes_an_autoscaler() -> None:
 @pytest.mark.parametrize(
     ("fields", "path", "words"),
     [
-        ({"resources": {}}, "resources.ports", "no port to serve on"),
+        ({"resources": {}}, "resources.ports", "a service without a port"),
         ({"resources": {"ports": "80-81"}}, "resources.ports", "several ports"),
         ({"num_nodes": 2}, "num_nodes", "is one pod"),
         ({"volumes": {"/v": {"size": "1Gi"}}}, "volumes./v", "deleted with the version"),
