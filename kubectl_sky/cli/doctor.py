@@ -179,7 +179,7 @@ def _check(is_of_tasks: bool, form: str | None, flags: Mapping[str, object]) -> 
     if flags["extras"] and not flags["role"]:
         raise UserError("--with adds rights to the Role that --role prints", "add --role")
     if flags["role"] and is_of_tasks:
-        raise UserError("--role cannot be combined with TASK", "remove one of them")
+        raise UserError("--role is about no task", "leave out TASK, -l and --all")
     if flags["share"] and (form or not is_of_tasks):
         raise UserError("--share needs a TASK, and prints Markdown", "name a task, without -o")
 

@@ -166,7 +166,8 @@ def variables(
                 reason = "no value, and no environment variable of this name"
                 if flag == "--secret":  # what is written may be the value without a name
                     raise UserError(f"{flag}: {reason}", f"export NAME=VALUE, then {flag} NAME")
-                raise UserError(f"{flag} {name}: {reason}", f"use {flag} {name}=VALUE")
+                name, _, value = name.partition(":")
+                raise UserError(f"{flag} {item}: {reason}", f"use {flag} {name}={value or 'VALUE'}")
             value = environ[name]
             if not bounded.is_utf8(value):
                 raise UserError(f"{flag} {name}: the variable is not UTF-8")

@@ -168,6 +168,8 @@ def locate_results(ended: NodeEnded, paths: tuple[CopyPath, CopyPath]) -> Result
     if location is None:
         has = ", ".join(mount.path for mount in mounts)
         hint = f"its volumes are {has}" if has else "write `volumes: {/data: NAME}` in its file"
+        if target.is_remote:
+            raise UserError(f"{ended.end}: only its volumes can be copied to", hint)
         raise UserError(
             f'{ended.end}, and "{remote.path}" was on no volume that is known here',
             f"{hint}; write results there the next time",

@@ -120,10 +120,11 @@ class NodeEnded(UserError):
 def _require_running(task: TaskStatus, node: NodeStatus) -> NodeStatus:
     if node.state.ended and not node.held_until:
         raise NodeEnded(task, node)
-    if not node.pod:
+    is_unscheduled = node.state is State.PENDING and not node.host
+    if not node.pod or is_unscheduled:
         raise UserError(
             f"{node.name} of task {task.id} has not started, so no command can run in it",
-            f"see `kubectl sky status {task.id}`",
+            f"run `kubectl sky doctor {task.id}` for the cause",
         )
     return node
 

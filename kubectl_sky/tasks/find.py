@@ -389,9 +389,10 @@ def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> U
     if text.isdecimal():
         hint = "a task has no jobs with numbers; for the log of one node, use `logs --rank`"
         return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
-    similar = difflib.get_close_matches(text, titles, n=1)
+    by_case = {title.lower(): title for title in titles}
+    similar = difflib.get_close_matches(text.lower(), by_case, n=1)
     lists = "run `kubectl sky list` for your tasks, `kubectl sky serve status` for services"
-    hint = f'did you mean "{similar[0]}"?' if similar else lists
+    hint = f'did you mean "{by_case[similar[0]]}"?' if similar else lists
     return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
 
 

@@ -124,7 +124,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("-p", "--publish"), "use --ports, and `kubectl sky port-forward TASK`"),
         "-v": f"for a volume, write `volumes:` in a file; {_LEVEL}",
     },
-    "rerun": {**_TASK, "-f": _NO_FILE},
+    "rerun": {**_TASK, "-f": _NO_FILE, "--last": "leave it out: it is always the last submit"},
     "render": {**_FIELDS, "-f": _NO_FILE},
     "diff": {**_FIELDS, "-f": _NO_FILE},
     "validate": {"-f": _NO_FILE},
@@ -291,7 +291,10 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--gpus": "give the GPUs that it simulates: --gpus A100:8, or --gpus host for this machine",
         "--no-gpus": "leave it out: it has GPUs only with --gpus",
     },
-    "local down": {"--name": _ONE_CLUSTER},
+    "local down": {
+        "--name": _ONE_CLUSTER,
+        **dict.fromkeys(("-y", "--yes"), "leave it out: it does not ask"),
+    },
     "api": {
         "--deploy": "use --install, which prints manifests for a cluster",
         "--foreground": _FOREGROUND,

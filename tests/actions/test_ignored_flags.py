@@ -18,7 +18,7 @@ TASK = "name: train\nrun: echo hello\n"
         ("list --watch --all-contexts", "--watch cannot be combined with --all-contexts"),
         ("list --context west --all-contexts", "--context cannot be combined with --all-contexts"),
         ("list --deleted --watch", "--deleted cannot be combined with --watch or --all-contexts"),
-        (f"doctor {ID} --role", "--role cannot be combined with TASK"),
+        (f"doctor {ID} --role", "--role is about no task"),
         ("cp a:x b:y", "cannot copy from one node or volume to another"),
         ("cp x y", "source or target must be in a task or on a volume"),
     ],

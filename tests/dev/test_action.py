@@ -85,10 +85,10 @@ def test_dev_of_file_runs_setup_without_run(api: FakeCluster, run: Run) -> None:
     )
     code, _, err = run("dev", "task.yaml", "--env", "A=2", *DETACHED)
     assert code == 0, err
-    data = api.get(kinds.CONFIG_MAP, f"train-{ID}")["data"]
+    data = api.get(kinds.CONFIG_MAP, f"train-dev-{ID}")["data"]
     assert data["setup.sh"] == "pip install x"
     assert "train.py" not in data["run.sh"]
-    assert {"name": "A", "value": "2"} in container(api, "train")["env"]
+    assert {"name": "A", "value": "2"} in container(api, "train-dev")["env"]
     assert "run: ignored by dev" in err
     assert "num_nodes: ignored by dev" in err
     assert sum(name.startswith("jobs ") for name in api.names()) == 1
