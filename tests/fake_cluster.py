@@ -257,7 +257,11 @@ class FakeCluster:
         """Let the newest pod of a Job exit; the Job completes or fails if that is `final`."""
         pod = self._pods(job)[-1]
         reason = "Error" if exit_code else "Completed"
+        before = self.get(kinds.POD, pod)["status"].get("containerStatuses") or [{}]
+        running = before[0].get("state", {}).get("running", {})
+        started = running.get("startedAt", self._now())
         end = {"exitCode": exit_code, "reason": reason, "finishedAt": self._now()}
+        end |= {"startedAt": started}
         end |= {"message": message} if message else {}
         main = {"name": "main", "state": {"terminated": end}}
         phase = "Failed" if exit_code else "Succeeded"

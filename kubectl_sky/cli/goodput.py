@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kubectl_sky.cli import output
-from kubectl_sky.observe.goodput import Goodput, TaskGoodput, Use
+from kubectl_sky.observe.goodput import Goodput, TaskGoodput
+from kubectl_sky.observe.uses import Use
 from kubectl_sky.words import age
 
 _MAX_ROWS = 20
@@ -54,7 +55,10 @@ def _format_task(task: TaskGoodput) -> Iterator[str]:
 
 def _summary(task: TaskGoodput) -> str:
     length = age.duration(timedelta(seconds=task.seconds))
-    if not any(it.use == Use.STEPS for it in task.shares):
+    uses = {it.use for it in task.shares}
+    if Use.UNKNOWN in uses and Use.STEPS not in uses:
+        return f"it is not known what {length} went into"
+    if Use.STEPS not in uses:
         return f"no steps in {length}"
     return f"{task.percent:.0f}% of {length} went into new steps"
 

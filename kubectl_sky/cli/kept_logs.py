@@ -1,7 +1,7 @@
 """Read logs that a volume keeps, in a running pod or in one that the user agrees to start."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubectl_sky.cli import output
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.cli.volume_pods import Volumes
-from kubectl_sky.errors import Forbidden, SkyError, TaskFailed, UnknownName, UserError
+from kubectl_sky.errors import SkyError, TaskFailed, UnknownName, UserError
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
@@ -31,13 +31,11 @@ class Reader(Volumes, frozen=True):
         if record and record.logs:
             self._show(record, record.task_id, request, ui)
             return True
-        deleted: Sequence[TaskStatus] = ()
-        with suppress(Forbidden):
-            deleted = history.read(self.session, self.scope).tasks
-        task = next((task for task in deleted if task.logs and text in (task.id, task.name)), None)
-        if task:
+        task = history.find_deleted(self.session, self.scope, text)
+        if task and task.logs:
             self._show(task, task.id, request, ui)
-        return task is not None
+            return True
+        return False
 
     @contextmanager
     def adding_lost(

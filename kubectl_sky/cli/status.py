@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, ports, tasks
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import UnknownName, UserError
 from kubectl_sky.observe.documents import Task, TaskList
 from kubectl_sky.observe.status import TaskStatus
 
@@ -69,7 +69,7 @@ def command(
     The Service of --ports leads to rank 0. POD-READY shows whether rank 0 has a running pod;
     Kubernetes does not know whether a program listens on the port.
     """
-    from kubectl_sky.tasks import evidence, pending
+    from kubectl_sky.tasks import evidence, history, pending
 
     _check(form, flags)
     session = cluster.session()
@@ -77,7 +77,14 @@ def command(
     if choice.may_be_several:
         _show_several(session, scope, choice, form, flags)
         return
-    session, match = tasks.locate_or_show_evidence(session, scope, choice)
+    try:
+        session, match = tasks.locate_or_show_evidence(session, scope, choice)
+    except UnknownName:
+        reference = next(iter(choice.references), None)
+        deleted = flags["goodput"] and history.find_deleted(session, scope, reference)
+        if not deleted:
+            raise
+        match = deleted
     for name, show in _VIEWS.items():
         if flags[name]:
             show(session, scope, match, form)

@@ -51,7 +51,7 @@ def listing(
     `variables` are those of task files that have a column. `everything` also has the tasks of
     their pipelines that are not listed.
     `gpu_hours` has those of each task, by namespace and id, for a column of the wide format;
-    without any, it has no such column.
+    without any, it has no such column. So it is with the goodput.
     """
     if form == "name":
         return "\n".join(f"task/{task.id}" for task in tasks)
@@ -69,6 +69,7 @@ def listing(
         *columns,
         *(["UPDATED"] if wide else []),
         *(["GPU-HOURS"] if wide and gpu_hours else []),
+        *(["GOODPUT"] if wide and any(task.goodput for task in tasks) else []),
         *(["REASON"] if wide else []),
     ]
 
@@ -143,17 +144,22 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "JOBS": lambda task: _first_items(
         [node.job for node in task.nodes] if isinstance(task, TaskStatus) else []
     ),
+    "GOODPUT": lambda task: _goodput(task) if isinstance(task, TaskStatus) else "",
     "REASON": reason,
     "LABELS": lambda task: names.selector(task.labels if isinstance(task, TaskStatus) else {}),
 }
 # Columns that a narrow terminal does not show, the first ones first.
-_LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
+_LEAST_IMPORTANT = ("GOODPUT", "GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
 
 
 def _state(target: TaskStatus | PipelineStatus) -> str:
     if isinstance(target, TaskStatus):
         return target.state_at(datetime.now(UTC))
     return str(target.state)
+
+
+def _goodput(task: TaskStatus) -> str:
+    return f"{task.goodput.percent:.0f}%" if task.goodput else "-"
 
 
 def _gpu_hours(

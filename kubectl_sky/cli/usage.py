@@ -63,6 +63,13 @@ def command(
     output.note(
         f"counted: {output.count(usage.total.tasks, 'task')} with GPUs; not counted: deleted tasks"
     )
+    if goodput := usage.goodput:
+        unknown = goodput.finished - goodput.known
+        rest = f"; not recorded: {output.count(unknown, 'finished task')}" if unknown else ""
+        tasks = output.count(goodput.known, "finished task")
+        output.note(
+            f"goodput: {goodput.percent:.0f}% of the GPU-hours of {tasks} went into new steps{rest}"
+        )
     if usage.inexact:
         output.note(
             f"not exact: {output.count(usage.inexact, 'task')} with deleted pods or Jobs;"

@@ -113,6 +113,7 @@ def usage(session: Session, scope: Scope, since: timedelta, by: str) -> Usage:
         rows=[row.rounded for row in hours.rows(spans, by, start)],
         total=hours.total(spans, start).rounded,
         inexact=hours.inexact(spans),
+        goodput=hours.goodput(spans, tasks, start),
     )
 
 

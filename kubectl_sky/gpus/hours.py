@@ -17,7 +17,7 @@ from kubectl_sky.observe import status
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.plan.resources import Gpus, gpus_of
 from kubectl_sky.words import age, bounded, names
-from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.words.documents import Document, Note, Part
 from kubectl_sky.words.pod_objects import Pod
 from kubectl_sky.words.task_objects import TaskObject
 from kubectl_sky.workloads import registry
@@ -154,6 +154,14 @@ class GpuHours(Struct, frozen=True, rename={"hours": "gpu_hours"}):
         return GpuHours(self.key, self.tasks, round(self.hours, 2))
 
 
+class GpuHoursGoodput(Part, frozen=True):
+    """How much of the GPU-hours of finished tasks went into new steps, as far as recorded."""
+
+    percent: Annotated[float, Note("of the GPU-hours of the `known` tasks")]
+    known: Annotated[int, Note("finished tasks of which it was recorded")]
+    finished: Annotated[int, Note("finished tasks")]
+
+
 class GpuHoursList(Document, frozen=True, kw_only=True, rename={"inexact": "inexact_tasks"}):
     """GPU-hours of the tasks that exist, also if their pods are deleted: `usage`, `GET /usage`."""
 
@@ -162,6 +170,7 @@ class GpuHoursList(Document, frozen=True, kw_only=True, rename={"inexact": "inex
     rows: list[GpuHours]
     total: GpuHours
     inexact: Annotated[int, Note("tasks of which pods or Jobs are deleted")]
+    goodput: GpuHoursGoodput | None = None
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""
@@ -193,6 +202,28 @@ def total(spans_: Iterable[Span], since: datetime, key: str = "total") -> GpuHou
         tasks.add((span.namespace, span.task_id))
         hours += span.hours(since)
     return GpuHours(key, len(tasks), hours)
+
+
+def goodput(
+    spans_: Iterable[Span], tasks: Iterable[TaskObjects], since: datetime
+) -> GpuHoursGoodput | None:
+    """Return how much of the GPU-hours of finished tasks went into new steps; None if unknown."""
+    hours: dict[tuple[str, str], float] = defaultdict(float)
+    for span in spans_:
+        hours[span.namespace, span.task_id] += span.hours(since)
+
+    finished = [task for task in map(status.of, tasks) if task.state.ended]
+    finished = [task for task in finished if (task.namespace, task.id) in hours]
+    known = [task for task in finished if task.goodput]
+    total = sum(hours[task.namespace, task.id] for task in known)
+    if not total:
+        return None
+    of_steps = sum(
+        hours[task.namespace, task.id] * task.goodput.share_of_gpu_time
+        for task in known
+        if task.goodput
+    )
+    return GpuHoursGoodput(round(100 * of_steps / total, 1), len(known), len(finished))
 
 
 def inexact(spans_: Iterable[Span]) -> int:

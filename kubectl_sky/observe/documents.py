@@ -69,6 +69,9 @@ class TaskMetadata(Part, frozen=True, kw_only=True):
         Mapping[str, str], Note("the git commit of these, and how many files have changed since")
     ] = {}
     volumes: Annotated[Sequence[PvcMount], Note("where its nodes have folders of PVCs")] = ()
+    goodput_percent: Annotated[
+        float | None, Note("of its time went into new steps, recorded when it had ended")
+    ] = None
     pipeline: Annotated[str, Note("id of the pipeline or group that it belongs to")] = ""
     pipeline_name: str | None = None
     stage: Annotated[int | None, Note("from 1")] = None

@@ -5,9 +5,8 @@ it. Of a pause that is longer than three steps, one step counts as such, and the
 as other work if the program printed something else meanwhile.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from itertools import pairwise
 from statistics import median
 from typing import Annotated
@@ -17,6 +16,7 @@ from msgspec import Struct
 from kubectl_sky.observe.nodes import NodeStatus, container
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.steps import Steps, is_long, usual_pause
+from kubectl_sky.observe.uses import HOLDS_NO_GPU, MEANINGS, Use, UsesRecord
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Document, Note, Part, always
 from kubectl_sky.words.pod_objects import ContainerState, Pod, Terminated
@@ -27,33 +27,7 @@ _SLOW = 1.2  # times the time of a step of others, or of before
 _HOUR = 3600.0
 
 
-class Use(StrEnum):
-    """What time is used for."""
-
-    QUEUE = "queue"
-    START = "start"
-    LOADING = "loading"
-    STEPS = "steps"
-    REPEATED = "repeated"
-    STALLS = "stalls"
-    DOWN = "down"
-    OTHER = "other"
-    UNKNOWN = "unknown"
-
-
-MEANINGS = {
-    Use.QUEUE: "until a cluster node was found",
-    Use.START: "image, files, meeting the others, setup",
-    Use.LOADING: "from the start of run to the first step",
-    Use.STEPS: "steps that were done for the first time",
-    Use.REPEATED: "steps that were done before a restart already, or were not finished then",
-    Use.STALLS: "pauses of more than three steps without output",
-    Use.DOWN: "between two attempts",
-    Use.OTHER: "work between the steps, such as evaluation, and after the last one",
-    Use.UNKNOWN: "of attempts whose log is gone",
-}
 _OF_RUN = (Use.LOADING, Use.STEPS, Use.REPEATED, Use.STALLS, Use.OTHER)
-_HOLDS_NO_GPU = (Use.QUEUE, Use.DOWN)
 
 
 class Attempt(Struct, frozen=True):
@@ -71,9 +45,9 @@ class TimeUse(Part, frozen=True):
     """The time that went into one use."""
 
     use: Annotated[str, Note(", ".join(f"`{use}` ({text})" for use, text in MEANINGS.items()))]
-    seconds: Annotated[float, Note("of all nodes together")]
+    seconds: Annotated[float, Note("of all `nodes` together")]
     percent: float
-    gpu_hours: Annotated[float | None, Note("of the GPUs that the nodes held")] = None
+    gpu_hours: Annotated[float | None, Note("of the GPUs that all nodes held")] = None
 
 
 class NodePace(Part, frozen=True):
@@ -168,23 +142,13 @@ class NodeTimes(Struct, frozen=True):
 def task_goodput(task: TaskStatus, nodes: Sequence[NodeTimes], now: datetime) -> TaskGoodput:
     """Return what the time of a task went into; `nodes` are all of its nodes."""
     submitted = age.parse(task.created_at) or now
-    uses = [account(submitted, it.attempts, it.end) for it in nodes]
+    uses = [_account(submitted, it) for it in nodes]
     leader = next((index for index, it in enumerate(nodes) if it.has_steps), None)
     notes = list(_find_notes(nodes))
     if leader is not None and not task.workload.independent_nodes:
         for index, it in enumerate(nodes):
             if not it.has_steps:
                 uses[index] = _divide_like(uses[index], uses[leader])
-
-    total = sum(sum(it.values()) for it in uses)
-    shares = []
-    for use in Use:
-        seconds = sum(it[use] for it in uses)
-        if seconds < 0.5:
-            continue
-        gpus = 0 if use in _HOLDS_NO_GPU else task.requested.resources.gpus
-        hours = round(gpus * seconds / _HOUR, 2) if gpus else None
-        shares.append(TimeUse(use, round(seconds, 1), round(100 * seconds / total, 1), hours))
 
     paces = _find_paces(nodes)
     end = max((it.end for it in nodes), default=now)
@@ -193,11 +157,62 @@ def task_goodput(task: TaskStatus, nodes: Sequence[NodeTimes], now: datetime) ->
         name=task.name,
         status=task.state,
         seconds=round(max((end - submitted).total_seconds(), 0.0), 1),
-        shares=tuple(shares),
+        shares=tuple(_find_shares(task, uses)),
         nodes=paces,
         slow_since=_find_slow_since_of_all(nodes, paces),
         notes=tuple(notes),
     )
+
+
+def _find_shares(task: TaskStatus, uses: Sequence[Mapping[Use, float]]) -> Iterator[TimeUse]:
+    """Yield what the time of nodes went into; the GPU-hours are those of all nodes of the task.
+
+    If these are the uses of its first node, the others held their GPUs as long.
+    """
+    total = sum(sum(it.values()) for it in uses)
+    is_of_first = len(uses) == 1 and not task.workload.independent_nodes
+    nodes = task.num_nodes if is_of_first else 1
+    for use in Use:
+        seconds = sum(it.get(use, 0.0) for it in uses)
+        if seconds < 0.5:
+            continue
+        gpus = 0 if use in HOLDS_NO_GPU else task.requested.resources.gpus
+        hours = round(nodes * gpus * seconds / _HOUR, 2) if gpus else None
+        yield TimeUse(use, round(seconds, 1), round(100 * seconds / total, 1), hours)
+
+
+def record_uses(task: TaskStatus, first: NodeTimes) -> UsesRecord | None:
+    """Return what outlives the log of the first node of a task; None if it has no steps."""
+    submitted = age.parse(task.created_at)
+    if not first.has_steps or submitted is None:
+        return None
+    uses = account(submitted, first.attempts, first.end)
+    (pace,) = _find_paces([first])
+    known = {use: round(seconds, 1) for use, seconds in uses.items() if seconds >= 0.5}
+    return UsesRecord(known, pace.steps, pace.step_seconds) if known else None
+
+
+def recorded_goodput(task: TaskStatus, record: UsesRecord) -> TaskGoodput:
+    """Return what the time of a task went into whose logs are gone."""
+    first = task.nodes[0]
+    return TaskGoodput(
+        task_id=task.id,
+        name=task.name,
+        status=task.state,
+        seconds=round(sum(record.uses.values()), 1),
+        shares=tuple(_find_shares(task, [record.uses])),
+        nodes=(NodePace(first.index, first.name, record.steps, record.step_seconds),),
+        notes=(f"its logs are gone: recorded of {first.name} when the task ended",),
+    )
+
+
+def _account(submitted: datetime, it: NodeTimes) -> Seconds:
+    """Return what the time of a node went into; of one whose pods are deleted, nothing is known."""
+    if it.attempts or not it.node.state.ended:
+        return account(submitted, it.attempts, it.end)
+    result = dict.fromkeys(Use, 0.0)
+    _add(result, Use.UNKNOWN, submitted, it.end)
+    return result
 
 
 def account(submitted: datetime, attempts: Sequence[Attempt], end: datetime) -> Seconds:
@@ -301,7 +316,11 @@ def _divide_like(own: Seconds, leader: Seconds) -> Seconds:
 
 def _find_notes(nodes: Sequence[NodeTimes]) -> Iterator[str]:
     attempts = [attempt for it in nodes for attempt in it.attempts]
-    lost = sum(it.node.restarts + 1 - len(it.attempts) for it in nodes if it.attempts)
+    lost = sum(
+        it.node.restarts + 1 - len(it.attempts)
+        for it in nodes
+        if it.attempts or it.node.state.ended
+    )
     gone = sum(bool(it.started and it.steps is None) for it in attempts)
     if lost > 0 or gone:
         yield "logs of earlier attempts are gone: their time is not divided"

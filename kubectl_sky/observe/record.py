@@ -15,6 +15,7 @@ from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.requested import Requested
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.uses import UsesRecord
 from kubectl_sky.plan.pipeline import MAX_STAGES, PipelineMember
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import Part
@@ -65,6 +66,7 @@ class TaskRecord(Part, frozen=True):
     requested: Requested = Requested()
     after: str = ""
     notices: Mapping[str, Notice] = {}
+    goodput: UsesRecord | None = None
 
     @property
     def status(self) -> TaskStatus:

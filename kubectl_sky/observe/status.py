@@ -35,6 +35,7 @@ from kubectl_sky.observe.reasons import (
     DetailedStatus,
 )
 from kubectl_sky.observe.requested import Requested, requested
+from kubectl_sky.observe.uses import UsesRecord, read_uses
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
 from kubectl_sky.spec.sweep import Sweep, read_sweep
 from kubectl_sky.words import age, kinds, names
@@ -87,6 +88,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     files: Mapping[str, str] = {}  # its local files, by target path: how many, and their hash
     revisions: Mapping[str, str] = {}  # the git commits of these
     sweep: Sweep | None = None  # the values of its indexes, if it is an array with a sweep
+    goodput: UsesRecord | None = None  # what its time went into, recorded when it had ended
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""
@@ -302,6 +304,11 @@ class TaskStatus(Part, frozen=True, dict=True):
         return next(reported, first)
 
     @property
+    def goodput_percent(self) -> float | None:
+        """How much of its time went into new steps; None if that is not recorded."""
+        return round(self.goodput.percent, 1) if self.goodput else None
+
+    @property
     def document(self) -> Task:
         member = self.member
         pipeline = member.id if member else ""
@@ -329,6 +336,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             files=self.files,
             revisions=self.revisions,
             volumes=self.requested.mounts,
+            goodput_percent=self.goodput_percent,
             pipeline=pipeline,
             pipeline_name=pipeline_name,
             stage=stage,
@@ -506,6 +514,7 @@ def of(task: TaskObjects) -> TaskStatus:
         files=_by_path(annotations.get(names.LOCAL_FILES, "")),
         revisions=_by_path(annotations.get(names.REVISION, "")),
         sweep=sweep,
+        goodput=read_uses(annotations.get(names.GOODPUT, "")),
     )
 
 

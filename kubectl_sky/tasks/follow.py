@@ -14,8 +14,8 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.signals import SignalSource
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.tasks import evidence, logs, pipeline
-from kubectl_sky.tasks.find import Target
+from kubectl_sky.tasks import evidence, goodput, logs, pipeline
+from kubectl_sky.tasks.find import Target, tasks_of
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.pipeline import PipelineClient, follow_stages
 from kubectl_sky.tasks.ui import UI
@@ -59,6 +59,8 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
 
             client = PipelineClient(finish, ui.note, request.leads, request.stop)
             finished = follow_stages(session, target, client)
+        if request.leads:
+            goodput.record_ended(session, tasks_of(finished))
         check_outcome(session, finished, _show(request, ui))
         _note_end(session, finished, ui)
     except KeyboardInterrupt:
@@ -94,6 +96,8 @@ def follow_tasks(
         for task in followed if request.leads else ():
             pipeline.start_after(session, task, Wait(stop=request.stop, leads=True), ui.note)
         finished = logs.follow_all(session, followed, request, ui, lambda statuses: ())
+        if request.leads:
+            goodput.record_ended(session, finished)
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; the {len(tasks)} tasks go on",

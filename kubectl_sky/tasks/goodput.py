@@ -1,20 +1,23 @@
-"""`status --goodput`: read what tells what the time of tasks went into."""
+"""`status --goodput`: read what tells what the time of tasks went into, and record it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import parallel
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, SkyError
 from kubectl_sky.observe.goodput import (
     Attempt,
     Goodput,
     NodeTimes,
     TaskGoodput,
     read_attempts,
+    record_uses,
+    recorded_goodput,
     task_goodput,
 )
 from kubectl_sky.observe.nodes import NodeStatus
@@ -68,18 +71,56 @@ def _compare(
     return replace(goodput, former=former.id, former_step_seconds=seconds)
 
 
+def record_ended(session: Session, tasks: Iterable[TaskStatus]) -> None:
+    """Keep what the time of tasks that have ended went into at their objects.
+
+    A client that leads them does so once, as well as it can.
+    """
+    for task in tasks:
+        with suppress(SkyError):
+            record(session, task)
+
+
+def record(session: Session, task: TaskStatus) -> TaskStatus:
+    """Keep what the time of a task that has ended went into at its object; return it with that.
+
+    It is that of its first node, whose log is read. Nothing is kept of an array, nor of a log
+    without steps. Raises SkyError.
+    """
+    if task.goodput or not task.state.ended or task.workload.independent_nodes or not task.uids:
+        return task
+    now = session.now().astimezone(UTC)
+    (first,) = _read_nodes(session, task, now, task.nodes[:1])
+    found = record_uses(task, first)
+    if found is None:
+        return task
+    body = {"metadata": {"annotations": {names.GOODPUT: found.text}}}
+    metadata = task.identity(next(iter(task.uids)))
+    objects.patch_by_uid(session, task.workload.kind, metadata, body)
+    return replace(task, goodput=found)
+
+
 def _read_task(
     session: Session, task: TaskStatus, now: datetime, *, first_only: bool = False
 ) -> TaskGoodput:
+    chosen = task.nodes[:1] if first_only else task.nodes
+    nodes = _read_nodes(session, task, now, chosen)
+    if task.goodput and not any(node.has_steps for node in nodes):
+        return recorded_goodput(task, task.goodput)
+    return task_goodput(task, nodes, now)
+
+
+def _read_nodes(
+    session: Session, task: TaskStatus, now: datetime, nodes: Sequence[NodeStatus]
+) -> list[NodeTimes]:
     pods = find.list_pods(session, task.namespace, names.selector({names.TASK_ID: task.id}))
-    nodes = task.nodes[:1] if first_only else task.nodes
 
     def read_node(node: NodeStatus) -> NodeTimes:
         own = [pod for pod in pods if task.workload.rank(pod) == node.index]
         end = age.parse(node.ended_at) if node.state.ended else None
         return NodeTimes(node, _read_attempts(session, task, node, own), end or now)
 
-    return task_goodput(task, parallel.map_parallel(read_node, nodes), now)
+    return parallel.map_parallel(read_node, nodes)
 
 
 def _read_attempts(

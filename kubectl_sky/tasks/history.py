@@ -4,17 +4,17 @@ The fields of TaskRecord are its format. Others may write records, so each is re
 this version cannot read is counted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import NotFound
+from kubectl_sky.errors import Forbidden, NotFound
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe import record as records
 from kubectl_sky.observe.nodes import State
@@ -69,11 +69,27 @@ def read(session: Session, scope: Scope) -> History:
     return History(sorted(gone, key=TaskStatus.position, reverse=True), unreadable)
 
 
-def record(session: Session, namespace: str, finished: Iterable[TaskStatus], limit: int) -> int:
+def find_deleted(session: Session, scope: Scope, reference: str | None) -> TaskStatus | None:
+    """Return the newest deleted task with an id or name, if the history has it."""
+    with suppress(Forbidden):
+        deleted = read(session, scope).tasks
+        text = (reference or "").removeprefix("task/")
+        return next((task for task in deleted if text in (task.id, task.name)), None)
+    return None
+
+
+def record(
+    session: Session,
+    namespace: str,
+    finished: Iterable[TaskStatus],
+    limit: int,
+    complete: Callable[[TaskStatus], TaskStatus] = lambda task: task,
+) -> int:
     """Keep finished tasks of a namespace in one request, the newest `limit`; return how many.
 
-    Each is kept once, so that what is found out later, when its pods are gone, replaces nothing.
-    Raises Conflict if another client writes at the same time.
+    Each is kept once, so that what is found out later, when its pods are gone, replaces nothing:
+    before, `complete` adds what only its pods tell. Raises Conflict if another client writes at the
+    same time.
     """
     existing: ConfigMap | None = None
     with suppress(NotFound):
@@ -83,7 +99,8 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
     known = _unpack(before)
 
     final = {(key, task.created_at) for key, task in known.items() if task.status.finished}
-    new = {task.id: _pack(task) for task in finished if (task.id, task.created_at) not in final}
+    unknown = [task for task in finished if (task.id, task.created_at) not in final]
+    new = {task.id: _pack(task) for task in parallel.map_parallel(complete, unknown)}
     after = _newest(known | new, limit)
     data = {key: after.get(key) for key in before | after if after.get(key) != before.get(key)}
 

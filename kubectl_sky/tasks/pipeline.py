@@ -34,7 +34,7 @@ from kubectl_sky.errors import (
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import deletion, find, stop, watch
+from kubectl_sky.tasks import deletion, find, goodput, stop, watch
 from kubectl_sky.tasks.find import Target, tasks_of
 from kubectl_sky.tasks.hangs import HangReporter
 from kubectl_sky.tasks.pending import WaitReporter
@@ -143,6 +143,8 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
         wait.stop.set()
     if wait.until is Until.DELETED:
         _wait_until_gone(session, finished, wait)
+    if wait.leads:
+        goodput.record_ended(session, (task for target in finished for task in tasks_of(target)))
     return finished
 
 

@@ -42,6 +42,7 @@ QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 MAX_EXEC = "kueue.x-k8s.io/max-exec-time-seconds"
 ON_HANG = "kubectl-sky/on-hang"  # what is done when a node hangs, and after how long
 STEP_REGEX = "kubectl-sky/step-regex"  # which lines of a log are steps
+GOODPUT = "kubectl-sky/goodput"  # what the time of a finished task went into, as JSON
 MAX_DURATION = "kubectl-sky/max-duration"  # how long the task may run, as the user wrote it
 NUM_NODES = "kubectl-sky/num-nodes"
 INTERACTIVE = "kubectl-sky/interactive"  # the nodes stay up until the task is stopped

@@ -24,7 +24,9 @@ config: {kubectl_sky: {step_regex: 'part (\\d+) of'}}
 """
 
 
-def test_goodput_tells_repeated_steps_and_stalls_of_a_program(sky: Command) -> None:
+def test_goodput_tells_repeated_steps_and_stalls_of_a_program_also_without_pods(
+    sky: Command, kubectl: Command
+) -> None:
     done = sky("submit", "-", "--id", "goodput1", "--create-volumes", "1Gi", stdin=TASK)
     assert done.returncode == 0, done.stderr
 
@@ -38,3 +40,11 @@ def test_goodput_tells_repeated_steps_and_stalls_of_a_program(sky: Command) -> N
     assert sum(seconds.values()) == pytest.approx(task["seconds"], abs=3)
     text = sky("status", "goodput1", "--goodput").stdout
     assert "went into new steps\n\nTIME FOR" in text and "\nrepeated " in text
+
+    assert kubectl("delete", "pod", "-l", "task-id=goodput1").returncode == 0
+    (later,) = sky.json("status", "goodput1", "--goodput")["tasks"]
+    assert later["notes"] == ["its logs are gone: recorded of node-0 when the task ended"]
+    for share in later["shares"]:
+        assert share["seconds"] == pytest.approx(seconds[share["use"]], abs=3), share
+    percent = sky.json("status", "goodput1")["metadata"]["goodput_percent"]
+    assert f" {percent:.0f}%" in sky("list", "-o", "wide").stdout

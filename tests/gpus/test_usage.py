@@ -10,7 +10,9 @@ import pytest
 from kubectl_sky.cli import output
 from kubectl_sky.cli import tasks as task_tables
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.words import kinds
+from kubectl_sky.tasks import history
+from kubectl_sky.tasks.find import Scope, list_tasks
+from kubectl_sky.words import kinds, names
 from tests import clock, fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
@@ -190,3 +192,40 @@ def test_usage_has_bars_on_a_terminal(
     long, train, total = (line.split() for line in run("usage", "--by", "name")[1].splitlines()[1:])
     assert (long[0], long[-1], train[-1]) == ("long", "#" * 20, "#" * 10)
     assert total == ["total", "2", "18.0"]
+
+
+def annotate(api: FakeCluster, text: str) -> None:
+    metadata: Any = api.get(kinds.JOB, JOB)["metadata"]
+    metadata["annotations"][names.GOODPUT] = text
+    api.change(kinds.JOB, JOB, metadata=metadata)
+
+
+def test_usage_and_list_show_recorded_goodput(run: Run, api: FakeCluster) -> None:
+    finish(api, 1)
+    assert "goodput" not in run("usage")[2]
+    assert "GOODPUT" not in run("list", "-o", "wide")[1]
+    annotate(api, '{"uses": {"queue": 100, "start": 50, "steps": 150}, "steps": 9}')
+    assert (
+        "goodput: 75% of the GPU-hours of 1 finished task went into new steps\n" in run("usage")[2]
+    )
+    goodput = json.loads(run("usage", "-o", "json")[1])["goodput"]
+    assert goodput == {"percent": 75.0, "known": 1, "finished": 1}
+    head, *rows = run("list", "-o", "wide")[1].splitlines()
+    column = head.split().index("GOODPUT")
+    assert {row.split()[1]: row.split()[column] for row in rows} == {"train": "50%", "small": "-"}
+    assert json.loads(run("status", ID, "-o", "json")[1])["metadata"]["goodput_percent"] == 50.0
+
+
+def test_status_goodput_without_pods_shows_what_was_recorded(run: Run, api: FakeCluster) -> None:
+    finish(api, 1)
+    annotate(api, '{"uses": {"queue": 100, "start": 50, "steps": 150}, "steps": 9}')
+    out = run("status", ID, "--goodput")[1]
+    assert "50% of 5m went into new steps" in out
+    assert "its logs are gone: recorded of node-0 when the task ended" in out
+
+    history.record(api.session(), "default", list_tasks(api.session(), Scope("default", None)), 9)
+    api.remove(kinds.JOB, JOB)
+    assert run("status", ID)[0] == 2
+    code, again, _ = run("status", ID, "--goodput")
+    assert (code, again) == (0, out)
+    assert " 50%" in run("list", "--deleted", "-o", "wide")[1]

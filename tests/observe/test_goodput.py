@@ -10,13 +10,15 @@ from kubectl_sky.observe.goodput import (
     Attempt,
     NodeTimes,
     TaskGoodput,
-    Use,
     account,
     read_attempts,
+    record_uses,
+    recorded_goodput,
     task_goodput,
 )
 from kubectl_sky.observe.status import tasks
 from kubectl_sky.observe.steps import StepReader, Steps
+from kubectl_sky.observe.uses import Use, read_uses
 from tests.builders import make_job, make_pod
 from tests.reading import read_jobs, read_pods
 
@@ -177,6 +179,45 @@ def test_a_log_without_steps_says_how_to_name_them() -> None:
     found = goodput_of(attempt(0, None, [(30, "hello")]), end=60)
 
     assert found.notes == ("no line of its log counts steps: set config.kubectl_sky.step_regex",)
+
+
+def test_what_is_recorded_of_the_first_node_is_what_its_log_told() -> None:
+    (task,) = tasks(read_jobs([make_job(0, 2, "Complete"), make_job(1, 2, "Complete")]), [])
+    first = NodeTimes(task.nodes[0], [attempt(0, 235, train(35, range(1, 101)))], at(235))
+    whole = task_goodput(task, [first], at(235))
+
+    found = record_uses(task, first)
+    assert found
+    assert read_uses(found.text) == found
+    later = recorded_goodput(task, found)
+
+    assert (later.percent, later.seconds) == (whole.percent, whole.seconds)
+    assert later.percent == pytest.approx(100 * 200 / 235, abs=0.1)
+    assert later.step_seconds == 2
+    assert found.share_of_gpu_time == pytest.approx(200 / 230, abs=0.001)
+
+
+def test_nothing_is_recorded_of_a_log_without_steps() -> None:
+    (task,) = tasks(read_jobs([make_job(0, 1, "Complete")]), [])
+    first = NodeTimes(task.nodes[0], [attempt(0, 60, [(30, "hello")])], at(60))
+    assert record_uses(task, first) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"uses": {"steps": -1}}', '{"uses": {"steps": 1e400}}', '{"uses": {}}'],
+)
+def test_a_damaged_record_counts_as_none(text: str) -> None:
+    assert read_uses(text) is None
+
+
+def test_the_time_of_a_finished_node_without_pods_is_unknown() -> None:
+    (task,) = tasks(read_jobs([make_job(0, 1, "Complete")]), [])
+
+    found = task_goodput(task, [NodeTimes(task.nodes[0], [], at(540))], at(600))
+
+    assert [(share.use, share.seconds) for share in found.shares] == [(Use.UNKNOWN, 540)]
+    assert found.notes == ("logs of earlier attempts are gone: their time is not divided",)
 
 
 def test_a_container_that_started_again_in_its_pod_has_two_attempts() -> None:

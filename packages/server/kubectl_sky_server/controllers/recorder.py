@@ -3,6 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Collection
+from contextlib import suppress
 from threading import Lock
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from kubectl_sky.errors import NotFound, SkyError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import find, history
+from kubectl_sky.tasks import find, goodput, history
 from kubectl_sky.words import age, kinds, names
 from kubectl_sky.words.notice import Notice
 from kubectl_sky.words.objects import Object
@@ -80,7 +81,9 @@ class Recorder(Controller[str]):
             existing = {task.id: task for task in tasks if task.id in pending}
             gone = [self._last(pending[key].values()) for key in pending.keys() - existing.keys()]
             finished = [task for task in (*existing.values(), *gone) if task and task.state.ended]
-            count = history.record(self._session, namespace, finished, self._limit)
+            count = history.record(
+                self._session, namespace, finished, self._limit, self._with_goodput
+            )
         except NotFound:  # the namespace was deleted
             return
         except SkyError:
@@ -92,6 +95,15 @@ class Recorder(Controller[str]):
         if count:
             _log.info("%s: recorded %d finished tasks", namespace, count)
             self.did(f"recorded {count} finished tasks")
+
+    def _with_goodput(self, task: TaskStatus) -> TaskStatus:
+        """Return a task with what its time went into, if its log tells that.
+
+        The `step_regex` of a file is left to clients: a stranger's could take for ever.
+        """
+        with suppress(SkyError):
+            return task if task.step_regex else goodput.record(self._session, task)
+        return task
 
     def _last(self, deleted: Collection[Object]) -> TaskStatus | None:
         """Return the last state of a deleted task; one that had not finished was stopped."""

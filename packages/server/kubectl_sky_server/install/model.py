@@ -162,6 +162,7 @@ _CLASS_VERBS = ("get", "list", "watch", "create", "patch", "delete")  # RBAC kno
 _HISTORY = (  # of the setting `history`; RBAC cannot limit `create` by name
     _rule("", ("configmaps",), ("create",)),
     _rule("", ("configmaps",), ("get", "patch"), (names.HISTORY,)),
+    _rule("", ("pods/log",), ("get",)),  # for the steps in them
 )
 
 RIGHTS: Mapping[str, Rights] = {

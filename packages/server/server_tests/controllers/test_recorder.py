@@ -126,6 +126,26 @@ def test_recorder_keeps_the_exit_code_of_task_that_is_deleted_at_once(
     assert (task.state, task.note) == ("failed", "node-0: exit code 3")
 
 
+def test_recorder_keeps_what_the_time_of_task_went_into(api: FakeCluster, send: Submitter) -> None:
+    for task_id, name in (("train001", "train"), ("quiet001", "quiet")):
+        send(TASK.replace("train", name), task_id=task_id)
+    api.log(api.start("train-train001"), b"step 1\nstep 2\nstep 3\n")
+    api.log(api.start("quiet-quiet001"), b"hello\n")
+    api.ahead += timedelta(minutes=1)
+    api.finish("train-train001", 0)
+    api.finish("quiet-quiet001", 0)
+    with running(api, Recorder(api.session(), 10)):
+        eventually(lambda: len(recorded(api)) == 2)
+    known = {task.id: task for task in find.list_tasks(api.session(), Scope("default", None))}
+    shown = known["train001"].goodput
+    assert shown and shown.steps == 3
+    assert known["quiet001"].goodput is None
+
+    api.remove(kinds.JOB, "train-train001")
+    (task,) = deleted(api)
+    assert task.goodput == shown
+
+
 def test_recorder_replaces_record_of_task_that_is_submitted_again(
     api: FakeCluster, send: Submitter
 ) -> None:
@@ -185,7 +205,7 @@ def test_record_of_a_wide_failed_task_is_small_and_has_the_same_row(
     api.remove(kinds.JOB, f"train-{ID}")
     (shown,) = deleted(api)
     assert (shown.note, shown.ready) == (wide.note, wide.ready) == (shown.note, 1)
-    assert len(api.get(kinds.CONFIG_MAP, names.HISTORY)["data"][ID]) < 80_000
+    assert len(api.get(kinds.CONFIG_MAP, names.HISTORY)["data"][ID]) < 90_000
 
 
 def test_history_reads_records_of_earlier_versions(api: FakeCluster) -> None:
@@ -243,7 +263,7 @@ def test_history_counts_record_that_it_cannot_read(
     assert past.notes == ["namespace default: 1 record of a deleted task cannot be read"]
 
 
-def test_history_setting_adds_the_rights_on_one_configmap() -> None:
+def test_history_setting_adds_the_rights_on_one_configmap_and_on_logs() -> None:
     def rules(number: int) -> list[object]:
         (install,) = controllers_install(
             Flags("team-a"), ["tasks"], settings=Settings(history=number)
@@ -258,4 +278,5 @@ def test_history_setting_adds_the_rights_on_one_configmap() -> None:
             "verbs": ["get", "patch"],
             "resourceNames": [names.HISTORY],
         },
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     ]

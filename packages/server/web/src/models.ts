@@ -96,6 +96,7 @@ export interface GpuHoursList {
   rows: GpuHours[];
   total: GpuHours;
   inexact_tasks: number;
+  goodput?: GpuHoursGoodput;
 }
 
 export interface Service {
@@ -176,6 +177,7 @@ export interface TaskMetadata {
   files?: Record<string, string>;
   revisions?: Record<string, string>;
   volumes?: PvcMount[];
+  goodput_percent?: number;
   pipeline?: string;
   pipeline_name?: string;
   stage?: number;
@@ -351,6 +353,12 @@ export interface GpuHours {
   key: string;
   tasks: number;
   gpu_hours: number;
+}
+
+export interface GpuHoursGoodput {
+  percent: number;
+  known: number;
+  finished: number;
 }
 
 export interface ReplicaCounts {
