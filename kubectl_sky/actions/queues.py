@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, Outdated, UnknownName
@@ -11,7 +13,7 @@ from kubectl_sky.observe.forecast import LocalQueue
 from kubectl_sky.observe.queues import Queue, queues
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import ReadKind
-from kubectl_sky.words.scheduled_objects import KueueQueue
+from kubectl_sky.words.scheduled_objects import KueueQueue, QueuedWorkload
 
 T = TypeVar("T")
 
@@ -56,10 +58,12 @@ def read_local_queues(session: Session, namespace: str) -> dict[str, LocalQueue]
     if not local:
         return {}
     with parallel.pool(2) as pool:
-        listed = pool.submit(_list_if_allowed, session, kinds.QUEUED_WORKLOAD, namespace)
+        listed = pool.submit(_list_workloads, session, namespace)
         labels = pool.submit(_read_labels, session, namespace)
         states = _read_cluster_queues(session)
-        workloads = listed.result() or []
+        of_all = listed.result()
+    states = {name: replace(state, workloads=of_all) for name, state in states.items()}
+    workloads = [item for item in of_all if item.metadata.namespace == namespace]
 
     cluster_queues = {name: state.item for name, state in states.items()}
     cohorts = next((state.cohorts for state in states.values()), None)
@@ -68,6 +72,14 @@ def read_local_queues(session: Session, namespace: str) -> dict[str, LocalQueue]
         queue.name: LocalQueue(item, queue, states.get(queue.cluster_queue), labels.result())
         for item, queue in zip(sorted(local, key=_name), shown, strict=True)
     }
+
+
+def _list_workloads(session: Session, namespace: str) -> list[QueuedWorkload]:
+    """Return the Workloads of all namespaces, or of one without permission to list all."""
+    of_all = _list_if_allowed(session, kinds.QUEUED_WORKLOAD)
+    if of_all is not None:
+        return of_all
+    return _list_if_allowed(session, kinds.QUEUED_WORKLOAD, namespace) or []
 
 
 def _read_cluster_queues(session: Session) -> dict[str, QueueState]:

@@ -1,33 +1,31 @@
-"""Tell what a queue of Kueue does with a new workload, by the quota tree of its scheduler.
+"""Tell what a queue of Kueue does with a new workload, by the quota tree of its scheduler."""
 
-A ClusterQueue or cohort keeps for itself what it does not lend; the rest of its quota, and of what
-it uses, is its parent's. https://kueue.sigs.k8s.io/docs/concepts/cohort
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum, StrEnum
 from fractions import Fraction
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.observe.preemption import Holder, Preemptor, Snapshot, read_holders
+from kubectl_sky.observe.quota_tree import ZERO, Key, Quota, QuotaNode, build_tree, cohort_of
 from kubectl_sky.observe.room import PODS, add_up, matches, tolerates
 from kubectl_sky.plan.quota import Pods
-from kubectl_sky.plan.resources import amounts, show
+from kubectl_sky.plan.resources import show
 from kubectl_sky.words.core_objects import LimitRange
 from kubectl_sky.words.pod_objects import NodeRule, PodSpec
 from kubectl_sky.words.scheduled_objects import (
     FlavorSpec,
+    Fungibility,
+    KueuePreemption,
     KueueQueue,
     LabelSelector,
+    QueuedWorkload,
     QueueFlavor,
     QueueStatus,
     ResourceFlavor,
     ResourceGroup,
 )
-
-Key = tuple[str, str]  # flavor and resource
-_ZERO = Fraction(0)
 
 
 class Outlook(StrEnum):
@@ -38,165 +36,55 @@ class Outlook(StrEnum):
     NEVER = "never"
 
 
-class Quota(Struct, frozen=True):
-    """The quota of a resource of a flavor; without a limit, any amount is borrowed or lent."""
-
-    nominal: Fraction = _ZERO
-    borrowing: Fraction | None = None
-    lending: Fraction | None = None
-
-
-class QuotaNode:
-    """A ClusterQueue or cohort, with what its subtree has and uses."""
-
-    def __init__(self, item: KueueQueue | None = None) -> None:
-        self.parent: QuotaNode | None = None
-        self.quotas = dict(_read_quotas(item)) if item else {}
-        self.subtree = {key: quota.nominal for key, quota in self.quotas.items()}
-        self.usage: dict[Key, Fraction] = {}
-
-    def local(self, key: Key) -> Fraction:
-        """Return what it never lends."""
-        lending = self.quotas.get(key, Quota()).lending
-        return _ZERO if lending is None else max(_ZERO, self.subtree.get(key, _ZERO) - lending)
-
-    def available(self, key: Key) -> Fraction:
-        """Return what it may still use, of its own and by borrowing."""
-        subtree = self.subtree.get(key, _ZERO)
-        usage = self.usage.get(key, _ZERO)
-        if self.parent is None:
-            return subtree - usage
-        of_parent = self.parent.available(key)
-        local = self.local(key)
-        borrowing = self.quotas.get(key, Quota()).borrowing
-        if borrowing is not None:
-            used_there = max(_ZERO, usage - local)
-            of_parent = min(subtree - local - used_there + borrowing, of_parent)
-        return max(_ZERO, local - usage) + of_parent
-
-    def capacity(self, key: Key) -> Fraction:
-        """Return the most that it may ever use."""
-        subtree = self.subtree.get(key, _ZERO)
-        if self.parent is None:
-            return subtree
-        most = self.local(key) + self.parent.capacity(key)
-        borrowing = self.quotas.get(key, Quota()).borrowing
-        return most if borrowing is None else min(subtree + borrowing, most)
-
-    def lend(self) -> None:
-        """Count what it does not keep for itself as its parent's."""
-        if self.parent:
-            for key, total in self.subtree.items():
-                shared = self.parent.subtree.get(key, _ZERO)
-                self.parent.subtree[key] = shared + total - self.local(key)
-
-    def use(self, key: Key, amount: Fraction) -> None:
-        """Add to what it uses, and to what its parent uses beyond its own."""
-        free = max(_ZERO, self.local(key) - self.usage.get(key, _ZERO))
-        self.usage[key] = self.usage.get(key, _ZERO) + amount
-        if self.parent and amount > free:
-            self.parent.use(key, amount - free)
-
-    def borrows(self, key: Key, amount: Fraction) -> bool:
-        return self.usage.get(key, _ZERO) + amount > self.quotas.get(key, Quota()).nominal
-
-
-def build_tree(queues: Iterable[KueueQueue], cohorts: Iterable[KueueQueue]) -> dict[str, QuotaNode]:
-    """Return the ClusterQueues by name, in the tree of their cohorts, with what they use."""
-    items = list(queues)
-    groups = _build_cohorts(list(cohorts))
-    nodes = {item.metadata.name: QuotaNode(item) for item in items}
-    for item in items:
-        if cohort := cohort_of(item):
-            nodes[item.metadata.name].parent = groups.setdefault(cohort, QuotaNode())
-
-    for node in (*nodes.values(), *sorted(groups.values(), key=_depth, reverse=True)):
-        node.lend()
-    for item in items:
-        for flavor in item.status.flavors_reservation or ():
-            totals = amounts({it.name: it.total for it in flavor.resources or ()})
-            for name, total in totals.items():
-                nodes[item.metadata.name].use((flavor.name, name), total)
-    return nodes
-
-
-def _build_cohorts(cohorts: Sequence[KueueQueue]) -> dict[str, QuotaNode]:
-    """Return the cohorts by name; one whose parents go round in a circle has none."""
-    groups = {item.metadata.name: QuotaNode(item) for item in cohorts}
-    parents = {item.metadata.name: item.spec.parent_name for item in cohorts}
-    for name, parent in parents.items():
-        if parent and name not in _list_above(parent, parents):
-            groups[name].parent = groups.setdefault(parent, QuotaNode())
-    return groups
-
-
-def cohort_of(queue: KueueQueue) -> str:
-    return queue.spec.cohort_name or queue.spec.cohort
-
-
-def _list_above(name: str, parents: Mapping[str, str]) -> list[str]:
-    above: list[str] = []
-    while name and name not in above:
-        above.append(name)
-        name = parents.get(name, "")
-    return above
-
-
-def _depth(node: QuotaNode) -> int:
-    return 1 + _depth(node.parent) if node.parent else 0
-
-
-def _read_quotas(item: KueueQueue) -> Iterator[tuple[Key, Quota]]:
-    for group in item.spec.resource_groups or ():
-        for flavor in group.flavors or ():
-            for resource in flavor.resources or ():
-                fields = {
-                    "nominal": resource.nominal_quota,
-                    "borrowing": resource.borrowing_limit,
-                    "lending": resource.lending_limit,
-                }
-                yield (flavor.name, resource.name), Quota(**amounts(fields))
-
-
 class Admission(Struct, frozen=True):
-    """Whether a queue admits a workload, the flavors of its pods, and why it does not."""
+    """Whether a queue admits a workload, the flavors of its pods, and why it does not.
+
+    `victims` are the workloads that it preempts for it.
+    """
 
     outlook: Outlook
     flavors: tuple[tuple[str, ...], ...] = ()  # of each template of pods
     reason: str = ""
+    victims: tuple[Holder, ...] = ()
 
 
 class QueueState(Struct, frozen=True):
     """A ClusterQueue, and what it shares: the other queues, cohorts and flavors of the cluster.
 
-    Cohorts and flavors are None if they may not be read.
+    Cohorts and flavors are None if they may not be read. `workloads` are those that may be read.
     """
 
     item: KueueQueue
     queues: Sequence[KueueQueue]
     cohorts: Sequence[KueueQueue] | None = ()
     flavors: Mapping[str, ResourceFlavor] | None = None
+    workloads: Sequence[QueuedWorkload] = ()
 
-    def build_node(self, *, is_empty: bool = False) -> QuotaNode:
-        """Return its place in the tree; as if nothing were used if it `is_empty`."""
+    @property
+    def name(self) -> str:
+        return self.item.metadata.name
+
+    def read_snapshot(self, *, is_empty: bool = False) -> Snapshot:
+        """Return what uses the queues; nothing does if it `is_empty`."""
         queues = self.queues
         if is_empty:
             queues = [replace(queue, status=QueueStatus()) for queue in queues]
-        return build_tree(queues, self.cohorts or ())[self.item.metadata.name]
+        holders = () if is_empty else read_holders(self.workloads)
+        return Snapshot(build_tree(queues, self.cohorts or ()), holders)
+
+    def read_preemptor(self, priority: int) -> Preemptor:
+        return Preemptor(self.name, self.item.spec.preemption or KueuePreemption(), priority)
 
     @property
     def knows_cohort(self) -> bool:
         return self.cohorts is not None or not cohort_of(self.item)
 
-    @property
-    def prefers_own(self) -> bool:
-        """Whether a flavor without borrowing goes before one that borrows."""
-        fungibility = self.item.spec.flavor_fungibility
-        return fungibility is not None and fungibility.when_can_borrow == "TryNextFlavor"
-
 
 def admit_all(
-    workloads: Iterable[Sequence[Pods]], state: QueueState, limit_ranges: Sequence[LimitRange]
+    workloads: Iterable[Sequence[Pods]],
+    state: QueueState,
+    limit_ranges: Sequence[LimitRange],
+    priority: int = 0,
 ) -> Admission:
     """Return whether the quota of a ClusterQueue admits workloads that need each other.
 
@@ -204,22 +92,25 @@ def admit_all(
     """
     workloads = list(workloads)
     merged = merge(item for workload in workloads for item in workload)
-    empty = state.build_node(is_empty=True)
-    together = _admit(merged, state, empty, limit_ranges)
+    preemptor = state.read_preemptor(priority)
+    empty = _Queue(state, state.read_snapshot(is_empty=True), preemptor, limit_ranges)
+    together = _admit(merged, empty)
     if together.outlook is not Outlook.NOW:  # else one by one, they may get different flavors
-        ones = (_admit(workload, state, empty, limit_ranges) for workload in workloads)
+        ones = (_admit(workload, empty) for workload in workloads)
         if any(it.outlook is not Outlook.NOW for it in ones):
             outlook = Outlook.NEVER if state.knows_cohort else Outlook.LATER
             return replace(together, outlook=outlook)
 
+    queue = replace(empty, snapshot=state.read_snapshot())
     flavors: list[tuple[str, ...]] = []
-    node = state.build_node()
+    victims: list[Holder] = []
     for workload in workloads:
-        admission = _admit(workload, state, node, limit_ranges)
+        admission = _admit(workload, queue)
         if admission.outlook is not Outlook.NOW:
             return admission
         flavors += admission.flavors
-    return Admission(Outlook.NOW, tuple(flavors))
+        victims += admission.victims
+    return Admission(Outlook.NOW, tuple(flavors), victims=tuple(victims))
 
 
 def merge(pods: Iterable[Pods]) -> list[Pods]:
@@ -234,41 +125,54 @@ def merge(pods: Iterable[Pods]) -> list[Pods]:
     return merged
 
 
-def _admit(
-    pods: Sequence[Pods], state: QueueState, node: QuotaNode, limit_ranges: Sequence[LimitRange]
-) -> Admission:
+class _Queue(Struct, frozen=True):
+    """A queue, what uses its quota, and the new workload there."""
+
+    state: QueueState
+    snapshot: Snapshot
+    preemptor: Preemptor
+    limit_ranges: Sequence[LimitRange]
+
+    @property
+    def node(self) -> QuotaNode:
+        return self.snapshot.nodes[self.state.name]
+
+
+def _admit(pods: Sequence[Pods], queue: _Queue) -> Admission:
     """Return whether the quota of a ClusterQueue admits the pods of a workload; count them if so.
 
-    As Kueue does it, each template gets one flavor for all resources of a group: the first one that
-    its pods accept and that has room, before one for which it has to borrow if the queue says so.
+    As Kueue does it, each template gets one flavor for all resources of a group.
     """
     used: dict[Key, Fraction] = {}
+    contested: dict[Key, str] = {}
     chosen = []
     for item in pods:
-        flavors = _choose_flavors(_Request(item, state, node, limit_ranges), used)
+        flavors = _choose_flavors(item, queue, used, contested)
         if isinstance(flavors, Admission):
             return flavors
         chosen.append(flavors)
+
+    victims: list[Holder] = []
+    if contested:
+        victims = queue.preemptor.find_victims(queue.snapshot, contested.keys(), used)
+        if not victims:
+            return Admission(Outlook.LATER, reason=" and ".join(dict.fromkeys(contested.values())))
+        queue.snapshot.evict(victims)
     for key, amount in used.items():
-        node.use(key, amount)
-    return Admission(Outlook.NOW, tuple(chosen))
+        queue.node.use(key, amount)
+    return Admission(Outlook.NOW, tuple(chosen), victims=tuple(victims))
 
 
-class _Request(Struct, frozen=True):
-    """The pods of a template, and the quota that they ask for."""
+def _choose_flavors(
+    item: Pods, queue: _Queue, used: dict[Key, Fraction], contested: dict[Key, str]
+) -> tuple[str, ...] | Admission:
+    """Return the flavors of a template, one for each group of resources, or why it gets none.
 
-    pods: Pods
-    state: QueueState
-    node: QuotaNode
-    limit_ranges: Sequence[LimitRange]
-
-
-def _choose_flavors(request: _Request, used: dict[Key, Fraction]) -> tuple[str, ...] | Admission:
-    """Return the flavors of a template, one for each group of resources, or why it gets none."""
-    item = request.pods
-    groups = request.state.item.spec.resource_groups or ()
+    Add what it uses of them, and what is missing of that unless others are preempted.
+    """
+    groups = queue.state.item.spec.resource_groups or ()
     covered = {name for group in groups for name in group.resources}
-    sizes = add_up(item.spec, request.limit_ranges)
+    sizes = add_up(item.spec, queue.limit_ranges)
     requests = {name: size * item.count for name, size in sizes.items()}
     if PODS in covered:
         requests[PODS] = Fraction(item.count)
@@ -282,51 +186,155 @@ def _choose_flavors(request: _Request, used: dict[Key, Fraction]) -> tuple[str, 
         if not names:
             continue
         wanted = {name: requests[name] for name in sorted(names)}
-        choice = _choose_flavor(request, group, wanted, used)
+        choice = _choose_flavor(_Request(item.spec, queue, group, wanted, used))
         if isinstance(choice, Admission):
             return choice
-        flavors.append(choice)
+        flavors.append(choice.flavor)
+        contested |= choice.missing
         for name, size in wanted.items():
-            used[choice, name] = used.get((choice, name), _ZERO) + size
+            key = choice.flavor, name
+            used[key] = used.get(key, ZERO) + size
     return tuple(flavors)
 
 
-def _choose_flavor(
-    request: _Request,
-    group: ResourceGroup,
-    wanted: Mapping[str, Fraction],
-    used: Mapping[Key, Fraction],
-) -> str | Admission:
+class _Mode(IntEnum):
+    """How a flavor gives quota, the worst way first."""
+
+    NO_FIT = 0
+    NO_CANDIDATES = 1  # it would have to preempt, and may preempt nothing
+    PREEMPT = 2
+    RECLAIM = 3  # it preempts workloads of other queues only
+    FIT = 4
+
+
+class _Offer(Struct, frozen=True):
+    """How a flavor gives quota, how high in the tree it borrows, and what is missing of what."""
+
+    flavor: str
+    mode: _Mode = _Mode.FIT
+    level: int = 0
+    missing: Mapping[Key, str] = {}
+    reason: str = ""  # why it never fits
+
+    def is_better(self, other: "_Offer", fungibility: Fungibility) -> bool:
+        if _Mode.NO_FIT in (self.mode, other.mode):
+            return self.mode > other.mode
+        mine = (self.mode, -self.level)
+        others = (other.mode, -other.level)
+        if fungibility.preference == "PreemptionOverBorrowing":
+            return mine[::-1] > others[::-1]
+        return mine > others
+
+    def is_final(self, fungibility: Fungibility) -> bool:
+        """Return whether no other flavor is tried."""
+        if self.mode <= _Mode.NO_CANDIDATES:
+            return False
+        if self.mode < _Mode.FIT and fungibility.when_can_preempt in ("", _NEXT):
+            return False
+        return not self.level or fungibility.when_can_borrow != _NEXT
+
+
+_NEXT = "TryNextFlavor"
+
+
+class _Request(Struct, frozen=True):
+    """The pods of a template, and the quota that they ask for of a group of resources."""
+
+    spec: PodSpec
+    queue: _Queue
+    group: ResourceGroup
+    wanted: Mapping[str, Fraction]
+    used: Mapping[Key, Fraction]  # by other templates
+
+
+def _choose_flavor(request: _Request) -> _Offer | Admission:
     """Return the flavor of a template for the resources of a group, or why it gets none."""
-    state = request.state
-    node = request.node
-    keys = {
-        label
-        for flavor in group.flavors or ()
-        for label in _spec_of(flavor, state).node_labels or ()
-    }
-    borrowing: list[str] = []
+    state = request.queue.state
+    flavors = request.group.flavors or ()
+    keys = {label for it in flavors for label in _spec_of(it, state).node_labels or ()}
+    fungibility = state.item.spec.flavor_fungibility or Fungibility()
+    best = _Offer("", _Mode.NO_FIT)
     waits: list[str] = []
     refusals: list[str] = []
-    for flavor in group.flavors or ():
-        refusal = _refuse(request.pods.spec, flavor.name, state, keys)
-        totals = {
-            (flavor.name, name): size + used.get((flavor.name, name), _ZERO)
-            for name, size in wanted.items()
-        }
-        outlook, reason = (Outlook.NEVER, refusal) if refusal else _compare(totals, node)
-        if outlook is not Outlook.NOW:
-            (waits if outlook is Outlook.LATER else refusals).append(reason)
-        elif state.prefers_own and any(map(node.borrows, totals, totals.values())):
-            borrowing.append(flavor.name)
-        else:
-            return flavor.name
+    for flavor in flavors:
+        if refusal := _refuse(request.spec, flavor.name, state, keys):
+            refusals.append(refusal)
+            continue
+        offer = _make_offer(request, flavor.name)
+        if offer.reason:
+            refusals.append(offer.reason)
+            continue
+        waits += offer.missing.values()
+        if offer.is_better(best, fungibility) or offer.is_final(fungibility):
+            best = offer
+        if offer.is_final(fungibility):
+            break
 
-    if borrowing:
-        return borrowing[0]
+    if best.mode > _Mode.NO_CANDIDATES:
+        return best
     if waits:
         return Admission(Outlook.LATER, reason=" or ".join(dict.fromkeys(waits)))
     return Admission(Outlook.NEVER, reason="; ".join(dict.fromkeys(refusals)) or "it has no flavor")
+
+
+def _make_offer(request: _Request, flavor: str) -> _Offer:
+    """Return how a flavor gives quota for all resources of a group: as for the worst of them."""
+    queue = request.queue
+    fungibility = queue.state.item.spec.flavor_fungibility or Fungibility()
+    totals = {
+        (flavor, name): size + request.used.get((flavor, name), ZERO)
+        for name, size in request.wanted.items()
+    }
+    beyond = _list_beyond(totals, queue.node)
+    if beyond:
+        return _Offer(flavor, _Mode.NO_FIT, reason=f"{', '.join(beyond)} of flavor {flavor}")
+
+    worst = _Offer(flavor)
+    lacking = []
+    contested = []
+    for key, size in totals.items():
+        mode, level = _find_mode(queue, key, size)
+        offer = _Offer(flavor, mode, level)
+        worst = offer if worst.is_better(offer, fungibility) else worst
+        if mode is not _Mode.FIT:
+            rest = size - queue.node.available(key)
+            lacking.append(f"{show(key[1], rest)} more {key[1]}")
+            contested.append(key)
+    text = f"{' and '.join(lacking)} of flavor {flavor}"
+    return replace(worst, missing=dict.fromkeys(contested, text))
+
+
+def _list_beyond(totals: Mapping[Key, Fraction], node: QuotaNode) -> list[str]:
+    """Return which amounts are more than a queue may ever use."""
+    return [
+        f"{key[1]}: requested {show(key[1], size)}, at most {show(key[1], node.capacity(key))}"
+        for key, size in totals.items()
+        if size > node.capacity(key)
+    ]
+
+
+def _find_mode(queue: _Queue, key: Key, size: Fraction) -> tuple[_Mode, int]:
+    """Return how a flavor gives an amount of a resource, and how high in the tree it borrows."""
+    node = queue.node
+    level, may_reclaim = node.find_level(key, size)
+    if size <= node.available(key):
+        return _Mode.FIT, level
+    preemptor = queue.preemptor
+    is_own = size <= node.quotas.get(key, Quota()).nominal
+    if not (is_own or may_reclaim or preemptor.may_borrow):
+        return _Mode.NO_FIT, level
+
+    victims = preemptor.find_victims(queue.snapshot, {key}, {key: size})
+    if not victims:
+        return _Mode.NO_CANDIDATES, level
+    for victim in victims:
+        queue.snapshot.remove(victim)
+    level, _ = node.find_level(key, size)
+    for victim in victims:
+        queue.snapshot.add(victim)
+    is_of_own = any(victim.queue == preemptor.queue for victim in victims)
+    mode = _Mode.PREEMPT if is_of_own else _Mode.RECLAIM
+    return mode, level
 
 
 def _spec_of(flavor: QueueFlavor, state: QueueState) -> FlavorSpec:
@@ -366,25 +374,6 @@ def _selects_labels(spec: PodSpec, labels: Mapping[str, str], keys: set[str]) ->
             return True
         terms.append(rules)
     return not terms or any(all(matches(rule, labels) for rule in rules) for rules in terms)
-
-
-def _compare(totals: Mapping[Key, Fraction], node: QuotaNode) -> tuple[Outlook, str]:
-    """Return whether a flavor has room for these amounts, and what is missing."""
-    beyond = []
-    missing = []
-    for (flavor, name), size in totals.items():
-        most = node.capacity((flavor, name))
-        rest = size - node.available((flavor, name))
-        if size > most:
-            numbers = show(name, size), show(name, most)
-            beyond.append("{}: requested {}, at most {}".format(name, *numbers))
-        if rest > 0:
-            missing.append(f"{show(name, rest)} more {name}")
-    if beyond:
-        return Outlook.NEVER, f"{', '.join(beyond)} of flavor {flavor}"
-    if missing:
-        return Outlook.LATER, f"{' and '.join(missing)} of flavor {flavor}"
-    return Outlook.NOW, ""
 
 
 def find_obstacle(

@@ -20,7 +20,9 @@ from kubectl_sky.observe.admission import (
     merge,
 )
 from kubectl_sky.observe.capacity import describe_free, join_hosts
+from kubectl_sky.observe.preemption import Holder
 from kubectl_sky.observe.queues import Queue
+from kubectl_sky.observe.quota_tree import cohort_of
 from kubectl_sky.observe.room import (
     Room,
     Running,
@@ -36,6 +38,7 @@ from kubectl_sky.observe.room import (
 )
 from kubectl_sky.plan.devices import devices_of
 from kubectl_sky.plan.quota import Pods
+from kubectl_sky.words import names
 from kubectl_sky.words.core_objects import LimitRange, Node, PriorityClass
 from kubectl_sky.words.documents import Note, Part
 from kubectl_sky.words.pod_objects import Pod, PodContainer, PodSpec, Resources
@@ -51,7 +54,10 @@ class Forecast(Part, frozen=True):
     text: Annotated[str, Note("where it runs, or what it waits for")]
     hosts: Annotated[tuple[str, ...], Note("cluster nodes that would take it")] = ()
     flavors: Annotated[tuple[str, ...], Note("of its queue")] = ()
-    preempts: Annotated[tuple[str, ...], Note("pods that would go: NAMESPACE/NAME")] = ()
+    preempts: Annotated[
+        tuple[str, ...],
+        Note("what would go: pods NAMESPACE/NAME, and `task NAME of USER` of a queue"),
+    ] = ()
     unchecked: Annotated[tuple[str, ...], Note("what may change the answer")] = ()
 
     def __str__(self) -> str:
@@ -101,6 +107,7 @@ def forecast(
     pods = [item for workload in demand.workloads for item in workload]
     unchecked: list[str] = []
     flavors: list[str] = []
+    victims: tuple[Holder, ...] = ()
     if demand.queue and not queue:
         unchecked.append(f"queue {demand.queue}: you may not read it, or it does not exist")
     if queue:
@@ -114,25 +121,68 @@ def forecast(
             text = f"waits in queue {demand.queue}: {admission.reason}"
             place = "" if queue.queue.stopped else f"; {queue.queue.describe_place(priority)}"
             return Forecast(Outlook.LATER, text + place)
+        victims = admission.victims
         unchecked += _find_unchecked_of_queue(queue)
-        flavors = list(dict.fromkeys(name for names in admission.flavors for name in names))
+        unchecked += _find_unchecked_of_victims(queue, priority, victims)
+        flavors = list(dict.fromkeys(name for part in admission.flavors for name in part))
         if queue.cluster_queue and admission.flavors:
             pods = _with_flavors(pods, admission.flavors, queue.cluster_queue)
 
-    found = _place(merge(pods), demand, cluster)
+    titles = [_title(it, cluster) for it in victims]
+    found = _place(merge(pods), demand, _without_victims(cluster, victims))
+    is_full = found.outlook is Outlook.LATER or found.preempts
+    if is_full and not _has_pods_of_all(cluster, victims):
+        found = Forecast(Outlook.NOW, "starts where they leave room")
+        unchecked.append("the cluster nodes of what it preempts")
     return replace(
         found,
-        text=f"{_describe_queue(queue, flavors)}{found.text}",
+        text=f"{_describe_queue(queue, flavors, titles)}{found.text}",
         flavors=tuple(flavors),
+        preempts=(*dict.fromkeys(titles), *found.preempts),
         unchecked=tuple(dict.fromkeys([*unchecked, *found.unchecked])),
     )
 
 
-def _describe_queue(queue: LocalQueue | None, flavors: Sequence[str]) -> str:
+def _describe_queue(
+    queue: LocalQueue | None, flavors: Sequence[str], victims: Sequence[str]
+) -> str:
     if not queue or not queue.cluster_queue:
         return ""
     of = f" with flavor {' and '.join(flavors)}" if flavors else ""
-    return f"queue {queue.item.metadata.name} admits it now{of}; "
+    preempts = f", and preempts {_join_victims(list(dict.fromkeys(victims)))}" if victims else ""
+    return f"queue {queue.item.metadata.name} admits it now{of}{preempts}; "
+
+
+def _join_victims(titles: Sequence[str]) -> str:
+    more = len(titles) - _MAX_VICTIMS
+    return f"{', '.join(titles[:_MAX_VICTIMS])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _title(victim: Holder, cluster: ClusterState) -> str:
+    """Return what goes: the task, if its pods tell that."""
+    for pod in cluster.running or ():
+        labels = pod.metadata.labels
+        if names.TASK_ID in labels and _is_of(pod, victim):
+            return f"task {labels.get(names.TASK_NAME)} of {labels.get(names.USERNAME)}"
+    return f"{victim.owner.kind} {victim.namespace}/{victim.owner.name}"
+
+
+def _is_of(pod: Pod, victim: Holder) -> bool:
+    owners = pod.metadata.owner_references
+    return any(owner.uid == victim.owner.uid for owner in owners)
+
+
+def _without_victims(cluster: ClusterState, victims: Sequence[Holder]) -> ClusterState:
+    """Return the cluster as it is when a queue has preempted workloads."""
+    if cluster.running is None:
+        return cluster
+    remaining = [pod for pod in cluster.running if not any(_is_of(pod, it) for it in victims)]
+    return replace(cluster, running=remaining)
+
+
+def _has_pods_of_all(cluster: ClusterState, victims: Sequence[Holder]) -> bool:
+    running = cluster.running
+    return running is None or all(any(_is_of(pod, it) for pod in running) for it in victims)
 
 
 def _admit(
@@ -146,9 +196,12 @@ def _admit(
     if outlook is not Outlook.NOW:
         return Admission(outlook, reason=reason)
 
-    admission = admit_all(demand.workloads, state, limit_ranges)
+    admission = admit_all(demand.workloads, state, limit_ranges, priority)
     if admission.outlook is Outlook.LATER:
-        return replace(admission, reason=f"it needs {admission.reason}")
+        preemptor = state.read_preemptor(priority)
+        is_known = not preemptor.may_preempt or state.read_snapshot().knows_all(state.name)
+        rest = "" if is_known else ", unless it preempts workloads that you may not read"
+        return replace(admission, reason=f"it needs {admission.reason}{rest}")
     before = [it for it in queue.queue.waiting if it.priority >= priority]
     if admission.outlook is Outlook.NOW and before and queue.queue.strict:
         return Admission(Outlook.LATER, reason="it admits in strict order")
@@ -175,14 +228,41 @@ def _find_unchecked_of_queue(queue: LocalQueue) -> Iterator[str]:
         yield "Kueue's topology"
 
 
+def _find_unchecked_of_victims(
+    queue: LocalQueue, priority: int, victims: Sequence[Holder]
+) -> Iterator[str]:
+    """Yield what may change whom a queue preempts, or who gets the quota of those."""
+    state = queue.cluster_queue
+    if state is None or not victims:
+        return
+    if not state.read_snapshot().knows_all(state.name):
+        yield "workloads that you may not read"
+    lower = sum(item.priority < priority for item in queue.queue.waiting)
+    if state.item.status.pending_workloads > lower:
+        yield "what waits in the queue"
+    if state.item.spec.admission_scope:
+        yield "who has used less of the queue"
+    if any(victim.queue != state.name for victim in victims):
+        yield "whether Kueue shares fairly (fairSharing in its configuration)"
+        yield from _find_waiting_beside(state)
+
+
+def _find_waiting_beside(state: QueueState) -> Iterator[str]:
+    cohort = cohort_of(state.item)
+    for item in state.queues:
+        is_beside = item.metadata.name != state.name and cohort_of(item) == cohort
+        if is_beside and item.status.pending_workloads:
+            yield f"what waits in ClusterQueue {item.metadata.name}"
+
+
 def _with_flavors(
     pods: Sequence[Pods], flavors: Sequence[Sequence[str]], state: QueueState
 ) -> list[Pods]:
     """Return the pods as Kueue changes them: for the cluster nodes of their flavors."""
     result = []
-    for item, names in zip(pods, flavors, strict=True):
+    for item, chosen in zip(pods, flavors, strict=True):
         spec = item.spec
-        for flavor in (state.flavors[name].spec for name in names if state.flavors):
+        for flavor in (state.flavors[name].spec for name in chosen if state.flavors):
             spec = replace(
                 spec,
                 node_selector={**(spec.node_selector or {}), **(flavor.node_labels or {})},
@@ -216,8 +296,7 @@ def _place(groups: Sequence[Pods], demand: Demand, cluster: ClusterState) -> For
     text = f"{text} on {join_hosts(hosts)}"
     victims = tuple(it.title for it in placer.victims)
     if victims:
-        more = f" and {len(victims) - _MAX_VICTIMS} more" if len(victims) > _MAX_VICTIMS else ""
-        text = f"{text}, and preempts {', '.join(victims[:_MAX_VICTIMS])}{more}"
+        text = f"{text}, and preempts {_join_victims(victims)}"
     left = tuple(dict.fromkeys(placer.unchecked))
     return Forecast(Outlook.NOW, text, hosts, preempts=victims, unchecked=left)
 
@@ -277,12 +356,12 @@ class _Placer:
     def _without_devices(self, spec: PodSpec) -> PodSpec:
         """Return the spec without resources that only DRA drivers have: they are not counted."""
         of_drivers = {it.resource for node in self._nodes for it in devices_of(node)}
-        names = of_drivers & list_requests(spec).keys()
-        if not names:
+        of_devices = of_drivers & list_requests(spec).keys()
+        if not of_devices:
             return spec
         self.unchecked.append("free devices of DRA drivers")
         return replace(
-            spec, containers=tuple(_without_resources(it, names) for it in spec.containers)
+            spec, containers=tuple(_without_resources(it, of_devices) for it in spec.containers)
         )
 
     def _explain(
@@ -319,10 +398,10 @@ def _may_preempt(spec: PodSpec, priorities: Iterable[PriorityClass]) -> bool:
     return "Never" not in (spec.preemption_policy, *policies)
 
 
-def _without_resources(container: PodContainer, names: Collection[str]) -> PodContainer:
+def _without_resources(container: PodContainer, without: Collection[str]) -> PodContainer:
     resources = container.resources
     if not resources:
         return container
-    requests = {key: size for key, size in (resources.requests or {}).items() if key not in names}
-    limits = {key: size for key, size in (resources.limits or {}).items() if key not in names}
+    requests = {key: size for key, size in (resources.requests or {}).items() if key not in without}
+    limits = {key: size for key, size in (resources.limits or {}).items() if key not in without}
     return replace(container, resources=Resources(requests=requests, limits=limits))

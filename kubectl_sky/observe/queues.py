@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kubectl_sky.observe.admission import QuotaNode, build_tree
+from kubectl_sky.observe.quota_tree import QuotaNode, build_tree
 from kubectl_sky.plan.resources import amount_of, readable, show
 from kubectl_sky.words import age
 from kubectl_sky.words.documents import Document, Note

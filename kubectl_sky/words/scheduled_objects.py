@@ -51,9 +51,26 @@ class Checks(Fields, frozen=True, kw_only=True):
 
 
 class Fungibility(Fields, frozen=True, kw_only=True):
-    """Whether another flavor is tried before one borrows."""
+    """Whether another flavor is tried before one borrows or preempts."""
 
+    preference: str = ""
     when_can_borrow: str = ""
+    when_can_preempt: str = ""
+
+
+class BorrowWithinCohort(Fields, frozen=True, kw_only=True):
+    """Whether a workload preempts others also if its queue borrows."""
+
+    max_priority_threshold: int | None = None
+    policy: str = ""
+
+
+class KueuePreemption(Fields, frozen=True, kw_only=True):
+    """Whom a workload of a queue preempts."""
+
+    borrow_within_cohort: BorrowWithinCohort | None = None
+    reclaim_within_cohort: str = ""
+    within_cluster_queue: str = ""
 
 
 class LabelSelector(Fields, frozen=True, kw_only=True):
@@ -68,12 +85,14 @@ class QueueSpec(Fields, frozen=True, kw_only=True):
 
     admission_checks: tuple[str, ...] | None = None  # of v1beta1
     admission_checks_strategy: Checks | None = None
+    admission_scope: dict[str, Any] | None = None  # who has used less goes first
     cluster_queue: str = ""
     cohort: str = ""  # of v1beta1
     cohort_name: str = ""
     flavor_fungibility: Fungibility | None = None
     namespace_selector: LabelSelector | None = None  # none selects nothing
     parent_name: str = ""  # of a cohort
+    preemption: KueuePreemption | None = None
     queueing_strategy: str = ""
     resource_groups: tuple[ResourceGroup, ...] | None = None
     stop_policy: str = ""
@@ -136,9 +155,24 @@ class QueuedSpec(Fields, frozen=True, kw_only=True):
     queue_name: str = ""
 
 
+class PodSetAssignment(Fields, frozen=True, kw_only=True):
+    """The flavor of each resource of some pods, and how much of it they use."""
+
+    flavors: Texts | None = None
+    resource_usage: dict[str, Amount] | None = None
+
+
+class QueueAdmission(Fields, frozen=True, kw_only=True):
+    """The quota that a Workload holds."""
+
+    cluster_queue: str = ""
+    pod_set_assignments: tuple[PodSetAssignment, ...] | None = None
+
+
 class QueuedStatus(Conditions, frozen=True, kw_only=True):
     """The state of a Workload in its queue."""
 
+    admission: QueueAdmission | None = None
     cluster_name: str | None = None
 
 

@@ -6,8 +6,11 @@ cluster nodes or its own cohort; then all forecasts are made, then all tasks.
 
 import json
 import random
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import pytest
@@ -30,6 +33,8 @@ from tests.reading import read_as, read_list
 Json = dict[str, Any]
 
 STATES = 100  # of each kind
+SETTLED_SECONDS = 10  # without a change: Kueue decides within one or two
+NODES_UNKNOWN = {"the cluster nodes: none can be listed"}
 PRIORITIES = {"forecast-low": 10, "forecast-high": 1000}
 HELD = {"key": "kwok", "operator": "Exists"}  # tolerates what keeps other pods away
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -269,9 +274,26 @@ def make_quota(rng: random.Random, is_in_cohort: bool) -> Json:
     return quota
 
 
+def make_preemption(rng: random.Random, is_in_cohort: bool) -> Json:
+    """Return whom a queue preempts; a third of the queues preempt nothing."""
+    within = rng.choice(["Never", "LowerPriority", "LowerOrNewerEqualPriority"])
+    reclaim = rng.choice(["Never", "LowerPriority", "Any"]) if is_in_cohort else "Never"
+    borrow: Json = {"policy": "Never"}
+    if reclaim == "LowerPriority" and rng.random() < 0.4:
+        borrow = {"policy": "LowerPriority"}
+        if rng.random() < 0.5:
+            borrow["maxPriorityThreshold"] = rng.choice([0, 10])
+    return {
+        "withinClusterQueue": within,
+        "reclaimWithinCohort": reclaim,
+        "borrowWithinCohort": borrow,
+    }
+
+
 def make_job(rng: random.Random, name: str, queue: str, cohort: str, role: str) -> Json:
     cpu = cpu_of(rng, 4)
-    zone = {"nodeSelector": {"zone": rng.choice("ab")}} if rng.random() < 0.3 else {}
+    priority = rng.choice(["", "", "forecast-low", "forecast-high"])
+    zone: Json = {"nodeSelector": {"zone": rng.choice("ab")}} if rng.random() < 0.3 else {}
     count = rng.randint(1, 2)
     return {
         "apiVersion": "batch/v1",
@@ -284,7 +306,7 @@ def make_job(rng: random.Random, name: str, queue: str, cohort: str, role: str) 
             "suspend": True,
             "parallelism": count,
             "completions": count,
-            "template": {"spec": pod_spec(cpu, **zone)},
+            "template": {"spec": pod_spec(cpu, **zone, priorityClassName=priority)},
         },
     }
 
@@ -318,7 +340,11 @@ def make_cohort(seed: int, namespace: str) -> Cohort:
             "namespaceSelector": selector,
             "resourceGroups": groups,
             "queueingStrategy": rng.choice(["StrictFIFO", "BestEffortFIFO"]),
-            "flavorFungibility": {"whenCanBorrow": rng.choice(["MayStopSearch", "TryNextFlavor"])},
+            "flavorFungibility": {
+                "whenCanBorrow": rng.choice(["MayStopSearch", "TryNextFlavor"]),
+                "whenCanPreempt": rng.choice(["MayStopSearch", "TryNextFlavor"]),
+            },
+            "preemption": make_preemption(rng, is_in_cohort),
             **({"cohortName": name} if is_in_cohort else {}),
         }
         labels = {"state": name}
@@ -347,6 +373,7 @@ def test_forecasts_of_queues_are_what_kueue_does(
     kueue: None,
     kubectl: Command,
     namespace: str,
+    priorities: None,
     make: Callable[[list[Json]], None],
 ) -> None:
     states = [make_cohort(seed, namespace) for seed in range(STATES)]
@@ -354,10 +381,12 @@ def test_forecasts_of_queues_are_what_kueue_does(
         make([item for state in states for item in state.objects])
         make([job for state in states for job in state.jobs])
         wait_for_controller(lambda: not undecided(kubectl, states))
+        wait_for_controller(Settled(kubectl))
         wait_for_controller(lambda: are_counted(kubectl))
         found = forecast_queues(kubectl, states)
         make([state.task for state in states])
         wait_for_controller(lambda: not undecided(kubectl, states, with_tasks=True))
+        wait_for_controller(Settled(kubectl))
         check_queues(kubectl, states, found)
     finally:
         kubectl("delete", "jobs", "--all", "--wait=false")
@@ -376,6 +405,38 @@ def reserved(kubectl: Command) -> dict[str, bool | None]:
         decided = conditions.get("QuotaReserved")
         result[owner["name"]] = None if decided is None else decided["status"] == "True"
     return result
+
+
+class Settled:
+    """Whether Kueue has admitted and preempted what it can: nothing has changed for a while."""
+
+    def __init__(self, kubectl: Command) -> None:
+        self._kubectl = kubectl
+        self._seen: dict[str, bool | None] = {}
+        self._since = monotonic()
+
+    def __call__(self) -> bool:
+        items = self._kubectl.json("get", "workloads")["items"]
+        texts = json.dumps([item.get("status", {}).get("conditions", ()) for item in items])
+        latest = reserved(self._kubectl)
+        if latest != self._seen or "Pending the preemption" in texts:
+            self._seen = latest
+            self._since = monotonic()
+        return monotonic() - self._since > SETTLED_SECONDS
+
+
+def find_preempted(kubectl: Command) -> dict[str, set[str]]:
+    """Return which jobs were preempted for which workload, by the uid of that."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for item in kubectl.json("get", "workloads")["items"]:
+        (owner,) = item["metadata"]["ownerReferences"]
+        for condition in item.get("status", {}).get("conditions", ()):
+            uid = re.search(
+                r"accommodate a workload \(UID: ([-0-9a-f]+)", condition.get("message", "")
+            )
+            if condition["type"] == "Preempted" and uid:
+                found[uid[1]].add(owner["name"])
+    return found
 
 
 def are_counted(kubectl: Command) -> bool:
@@ -406,6 +467,7 @@ def forecast_queues(kubectl: Command, states: list[Cohort]) -> dict[str, Forecas
     flavors = read_list(ResourceFlavor, kubectl.json("get", "resourceflavors")["items"])
     local = read_list(KueueQueue, kubectl.json("get", "localqueues")["items"])
     workloads = read_list(QueuedWorkload, kubectl.json("get", "workloads")["items"])
+    classes = read_list(PriorityClass, kubectl.json("get", "priorityclasses")["items"])
     by_name = {item.metadata.name: item for item in cluster_queues}
     now = age.parse("2026-01-01T00:00:00Z")
     assert now
@@ -415,24 +477,38 @@ def forecast_queues(kubectl: Command, states: list[Cohort]) -> dict[str, Forecas
     result = {}
     for state in states:
         name = f"{state.name}-0"
-        state_of_queue = QueueState(by_name[name], cluster_queues, (), known)
+        state_of_queue = QueueState(by_name[name], cluster_queues, (), known, workloads)
         item = next(it for it in local if it.metadata.name == name)
         spec = state.task["spec"]
         pods = Pods(read_as(PodSpec, spec["template"]["spec"]), spec["parallelism"])
         queue = LocalQueue(item, shown[name], state_of_queue, {})
-        nothing = ClusterState(None, None)
+        nothing = ClusterState(None, None, classes)
         result[state.name] = forecast(Demand([[pods]], queue=name), nothing, queue)
     return result
 
 
 def check_queues(kubectl: Command, states: list[Cohort], found: dict[str, Forecast]) -> None:
     known = reserved(kubectl)
-    wrong = [
-        (state.name, str(found[state.name]), known[state.task["metadata"]["name"]])
-        for state in states
-        if bool(known[state.task["metadata"]["name"]]) != (found[state.name].outlook == "now")
-    ]
+    preempted = find_preempted(kubectl)
+    uids = {
+        item["metadata"]["ownerReferences"][0]["name"]: item["metadata"]["uid"]
+        for item in kubectl.json("get", "workloads")["items"]
+    }
+    wrong = []
+    sure = []
+    for state in states:
+        said = found[state.name]
+        if said.outlook == "now" and set(said.unchecked) - NODES_UNKNOWN:
+            continue
+        sure.append(said)
+        task = state.task["metadata"]["name"]
+        gone = preempted[uids[task]]
+        named = {text.partition("/")[2] for text in said.preempts}
+        if bool(known[task]) != (said.outlook == "now") or gone != named:
+            wrong.append((state.name, str(said), known[task], gone))
     assert not wrong, "\n".join(map(str, wrong))
+    assert len(sure) > 0.8 * STATES, "too little is told for sure"
+    assert sum(bool(said.preempts) for said in sure) > STATES // 20, "too little is preempted"
     outlooks = {said.outlook for said in found.values()}
     assert outlooks == {"now", "later", "never"}, "the states are too easy"
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.observe.admission import QueueState
 from kubectl_sky.observe.forecast import ClusterState, Demand, Forecast, LocalQueue, forecast
@@ -235,6 +236,85 @@ def test_task_in_a_queue_starts_when_it_is_admitted_and_has_room(
     found = ask(spec=make_spec(cpu), nodes=ZONES, queue=queue)
 
     assert str(found).startswith(text)
+
+
+def hold(queue: LocalQueue, name: str = "train-abc") -> LocalQueue:
+    """Let a queue preempt for priority, and a Job of low priority hold all of its 4 CPUs."""
+    item = read_as(
+        QueuedWorkload,
+        {
+            "metadata": {
+                "name": "w",
+                "namespace": "team",
+                "ownerReferences": [{"kind": "Job", "name": name, "uid": "uid-job"}],
+            },
+            "spec": {"queueName": "gold", "priority": 0},
+            "status": {
+                "conditions": [{"type": "QuotaReserved", "status": "True"}],
+                "admission": {
+                    "clusterQueue": "all",
+                    "podSetAssignments": [
+                        {"flavors": {"cpu": "zone-b"}, "resourceUsage": {"cpu": "4"}}
+                    ],
+                },
+            },
+        },
+    )
+    state = queue.cluster_queue
+    assert state
+    known = [item] if name else []
+    return replace(queue, cluster_queue=replace(state, workloads=known))
+
+
+LOWER: Json = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+IMPORTANT = make_spec("2", priorityClassName="high")
+
+
+def make_victim(kind: str = "Job") -> Json:
+    pod = make_pod("a", "n2", "4")
+    owner = {"kind": kind, "name": "train-abc", "uid": f"uid-{kind.lower()}"}
+    labels = {"task-id": "abc", "task-name": "train", "username": "bob"}
+    return {**pod, "metadata": pod["metadata"] | {"ownerReferences": [owner], "labels": labels}}
+
+
+def test_queue_preempts_the_task_of_another_user_whose_room_is_free_then() -> None:
+    queue = hold(make_queue("4", **LOWER))
+
+    found = ask(spec=IMPORTANT, nodes=ZONES, running=[make_victim()], queue=queue)
+
+    assert str(found) == (
+        "queue gold admits it now with flavor zone-b, and preempts task train of bob;"
+        " starts now on n2"
+    )
+    assert found.preempts == ("task train of bob",)
+
+
+def test_cluster_nodes_of_workloads_whose_pods_are_not_known_are_not_checked() -> None:
+    queue = hold(make_queue("4", **LOWER))
+
+    found = ask(spec=IMPORTANT, nodes=ZONES, running=[make_victim("JobSet")], queue=queue)
+
+    assert found.preempts == ("Job team/train-abc",)
+    assert found.unchecked == ("the cluster nodes of what it preempts",)
+
+
+def test_workloads_that_may_not_be_read_are_named() -> None:
+    queue = hold(make_queue("4", **LOWER), name="")
+
+    found = ask(spec=IMPORTANT, nodes=ZONES, queue=queue)
+
+    assert str(found).startswith(
+        "waits in queue gold: it needs 2 more cpu of flavor zone-b, unless it preempts workloads"
+        " that you may not read;"
+    )
+
+
+def test_what_waits_may_get_the_quota_of_what_is_preempted() -> None:
+    queue = hold(make_queue("4", pending=[200], **LOWER))
+
+    found = ask(spec=IMPORTANT, nodes=ZONES, running=[make_victim()], queue=queue)
+
+    assert found.unchecked == ("what waits in the queue",)
 
 
 def test_admitted_task_still_waits_for_the_cluster_nodes_of_its_flavor() -> None:
