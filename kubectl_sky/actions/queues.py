@@ -57,12 +57,17 @@ def read_local_queues(session: Session, namespace: str) -> dict[str, LocalQueue]
     local = _list_if_allowed(session, kinds.LOCAL_QUEUE, namespace)
     if not local:
         return {}
-    with parallel.pool(2) as pool:
+    with parallel.pool(3) as pool:
         listed = pool.submit(_list_workloads, session, namespace)
         labels = pool.submit(_read_labels, session, namespace)
+        levels = pool.submit(_read_topologies, session)
         states = _read_cluster_queues(session)
         of_all = listed.result()
-    states = {name: replace(state, workloads=of_all) for name, state in states.items()}
+        topologies = levels.result()
+    states = {
+        name: replace(state, workloads=of_all, topologies=topologies)
+        for name, state in states.items()
+    }
     workloads = [item for item in of_all if item.metadata.namespace == namespace]
 
     cluster_queues = {name: state.item for name, state in states.items()}
@@ -92,6 +97,14 @@ def _read_cluster_queues(session: Session) -> dict[str, QueueState]:
         flavors = of_flavors.result()
     by_name = {item.metadata.name: item for item in flavors} if flavors else None
     return {item.metadata.name: QueueState(item, items, cohorts, by_name) for item in items}
+
+
+def _read_topologies(session: Session) -> dict[str, list[str]] | None:
+    """Return the levels of topologies by name; None without permission to list them."""
+    items = _list_if_allowed(session, kinds.TOPOLOGY)
+    if items is None:
+        return None
+    return {it.metadata.name: [level.node_label for level in it.spec.levels] for it in items}
 
 
 def _name(item: KueueQueue) -> str:

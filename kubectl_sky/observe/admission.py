@@ -51,7 +51,8 @@ class Admission(Struct, frozen=True):
 class QueueState(Struct, frozen=True):
     """A ClusterQueue, and what it shares: the other queues, cohorts and flavors of the cluster.
 
-    Cohorts and flavors are None if they may not be read. `workloads` are those that may be read.
+    Cohorts, flavors and the levels of topologies are None if they may not be read. `workloads` are
+    those that may be read.
     """
 
     item: KueueQueue
@@ -59,6 +60,7 @@ class QueueState(Struct, frozen=True):
     cohorts: Sequence[KueueQueue] | None = ()
     flavors: Mapping[str, ResourceFlavor] | None = None
     workloads: Sequence[QueuedWorkload] = ()
+    topologies: Mapping[str, Sequence[str]] | None = None
 
     @property
     def name(self) -> str:
@@ -75,6 +77,18 @@ class QueueState(Struct, frozen=True):
     def read_preemptor(self, priority: int) -> Preemptor:
         return Preemptor(self.name, self.item.spec.preemption or KueuePreemption(), priority)
 
+    def find_topologies(self, flavors: Iterable[str]) -> set[str]:
+        """Return the topologies of flavors."""
+        known = (self.flavors.get(name) for name in flavors) if self.flavors else ()
+        return {item.spec.topology_name for item in known if item and item.spec.topology_name}
+
+    @property
+    def has_only_topologies(self) -> bool:
+        """Whether Kueue chooses the cluster nodes of all its workloads."""
+        groups = self.item.spec.resource_groups or ()
+        names = [flavor.name for group in groups for flavor in group.flavors or ()]
+        return all(self.find_topologies([name]) for name in names)
+
     @property
     def knows_cohort(self) -> bool:
         return self.cohorts is not None or not cohort_of(self.item)
@@ -85,15 +99,17 @@ def admit_all(
     state: QueueState,
     limit_ranges: Sequence[LimitRange],
     priority: int = 0,
+    level: str | None = None,
 ) -> Admission:
     """Return whether the quota of a ClusterQueue admits workloads that need each other.
 
-    What does not fit without any other workload is never admitted.
+    What does not fit without any other workload is never admitted. `level` is the level of a
+    topology that the pods require, empty for none; flavors are not chosen by it if it is None.
     """
     workloads = list(workloads)
     merged = merge(item for workload in workloads for item in workload)
     preemptor = state.read_preemptor(priority)
-    empty = _Queue(state, state.read_snapshot(is_empty=True), preemptor, limit_ranges)
+    empty = _Queue(state, state.read_snapshot(is_empty=True), preemptor, limit_ranges, level)
     together = _admit(merged, empty)
     if together.outlook is not Outlook.NOW:  # else one by one, they may get different flavors
         ones = (_admit(workload, empty) for workload in workloads)
@@ -132,6 +148,7 @@ class _Queue(Struct, frozen=True):
     snapshot: Snapshot
     preemptor: Preemptor
     limit_ranges: Sequence[LimitRange]
+    level: str | None
 
     @property
     def node(self) -> QuotaNode:
@@ -257,7 +274,9 @@ def _choose_flavor(request: _Request) -> _Offer | Admission:
     waits: list[str] = []
     refusals: list[str] = []
     for flavor in flavors:
-        if refusal := _refuse(request.spec, flavor.name, state, keys):
+        refusal = _refuse(request.spec, flavor.name, state, keys)
+        refusal = refusal or _refuse_topology(request, flavor.name)
+        if refusal:
             refusals.append(refusal)
             continue
         offer = _make_offer(request, flavor.name)
@@ -360,6 +379,23 @@ def _refuse(spec: PodSpec, name: str, state: QueueState, keys: set[str]) -> str:
     if not _selects_labels(spec, flavor.node_labels or {}, keys):
         return f"flavor {name} has other labels than it requires"
     return ""
+
+
+def _refuse_topology(request: _Request, name: str) -> str:
+    """Return why the topology of a flavor, or that it has none, does not suit the pods."""
+    state = request.queue.state
+    level = request.queue.level
+    if level is None or state.flavors is None or state.topologies is None:
+        return ""
+    topology = state.flavors[name].spec.topology_name
+    if not level:
+        is_for_all = not topology or state.has_only_topologies
+        return "" if is_for_all else f"flavor {name} is for pods that require a topology"
+    if not topology and request.wanted.keys() == {PODS}:
+        return ""
+    if level in state.topologies.get(topology, ()):
+        return ""
+    return f"flavor {name} has no topology with the level {level}"
 
 
 def _selects_labels(spec: PodSpec, labels: Mapping[str, str], keys: set[str]) -> bool:

@@ -346,7 +346,8 @@ def explain_gang(
     text = f"{_nodes(number)}{f' {_TIMES} {_join(size)}' if size else ''} start together"
 
     found = find_room(spec, cluster_nodes, read_running(running or ()))
-    domain, rooms = choose_domain(found, topology)
+    levels = [topology] if topology else []
+    domain, rooms = choose_domain(found, levels)
     if not rooms:
         return f"{text}; no cluster node accepts them", ""
 

@@ -21,6 +21,12 @@ from kubectl_sky.observe.admission import (
 )
 from kubectl_sky.observe.capacity import describe_free, join_hosts
 from kubectl_sky.observe.preemption import Holder
+from kubectl_sky.observe.queue_topology import (
+    Topology,
+    are_all_running,
+    find_topology,
+    list_placed,
+)
 from kubectl_sky.observe.queues import Queue
 from kubectl_sky.observe.quota_tree import cohort_of
 from kubectl_sky.observe.room import (
@@ -45,6 +51,7 @@ from kubectl_sky.words.pod_objects import Pod, PodContainer, PodSpec, Resources
 from kubectl_sky.words.scheduled_objects import KueueQueue
 
 _MAX_VICTIMS = 3  # that are named
+_TOPOLOGY = "Kueue's topology"
 
 
 class Forecast(Part, frozen=True):
@@ -86,15 +93,22 @@ class LocalQueue(Struct, frozen=True):
 class Demand(Struct, frozen=True):
     """A task: the pods of each of its workloads, all of which run at the same time.
 
-    Those of an array are `independent`: each starts where it fits. `topology` is a label of cluster
-    nodes whose value all of them share.
+    Those of an array are `independent`: each starts where it fits. `levels` are labels of cluster
+    nodes whose values all of them share. `level` is that of a topology of the queue in which all of
+    them start; None for another request to that.
     """
 
     workloads: Sequence[Sequence[Pods]]
     independent: bool = False
-    topology: str = ""
+    levels: Sequence[str] = ()
     queue: str = ""
     queue_priority: int | None = None  # its priority in the queue, if it is not that of its pods
+    level: str | None = ""
+    is_placed: bool = False  # by its queue, not by the scheduler
+
+    @property
+    def pods(self) -> list[Pods]:
+        return [item for workload in self.workloads for item in workload]
 
 
 def forecast(
@@ -104,52 +118,97 @@ def forecast(
     limit_ranges: Sequence[LimitRange] = (),
 ) -> Forecast:
     """Return what would happen to a task."""
-    pods = [item for workload in demand.workloads for item in workload]
-    unchecked: list[str] = []
-    flavors: list[str] = []
-    victims: tuple[Holder, ...] = ()
-    if demand.queue and not queue:
-        unchecked.append(f"queue {demand.queue}: you may not read it, or it does not exist")
-    if queue:
-        priority = demand.queue_priority
-        if priority is None:
-            priority = find_priority(pods[0].spec, cluster.priorities or ())
-        admission = _admit(demand, queue, priority, limit_ranges)
-        if admission.outlook is Outlook.NEVER:
-            return Forecast(Outlook.NEVER, f"never: queue {demand.queue}: {admission.reason}")
-        if admission.outlook is Outlook.LATER:
-            text = f"waits in queue {demand.queue}: {admission.reason}"
-            place = "" if queue.queue.stopped else f"; {queue.queue.describe_place(priority)}"
-            return Forecast(Outlook.LATER, text + place)
-        victims = admission.victims
-        unchecked += _find_unchecked_of_queue(queue)
-        unchecked += _find_unchecked_of_victims(queue, priority, victims)
-        flavors = list(dict.fromkeys(name for part in admission.flavors for name in part))
-        if queue.cluster_queue and admission.flavors:
-            pods = _with_flavors(pods, admission.flavors, queue.cluster_queue)
+    if queue is None:
+        found = _place(merge(demand.pods), demand, cluster)
+        text = f"queue {demand.queue}: you may not read it, or it does not exist"
+        unread = (text,) if demand.queue else ()
+        return replace(found, unchecked=(*unread, *found.unchecked))
 
-    titles = [_title(it, cluster) for it in victims]
+    priority = demand.queue_priority
+    if priority is None:
+        priority = find_priority(demand.pods[0].spec, cluster.priorities or ())
+    admission = _admit(demand, queue, priority, limit_ranges)
+    if admission.outlook is Outlook.NEVER:
+        return Forecast(Outlook.NEVER, f"never: queue {demand.queue}: {admission.reason}")
+    if admission.outlook is Outlook.LATER:
+        text = f"waits in queue {demand.queue}: {admission.reason}"
+        place = "" if queue.queue.stopped else f"; {queue.queue.describe_place(priority)}"
+        return Forecast(Outlook.LATER, text + place)
+
+    found = _place_admitted(demand, cluster, queue, admission)
+    unchecked = [
+        *_find_unchecked_of_queue(queue),
+        *_find_unchecked_of_victims(queue, priority, admission.victims),
+        *found.unchecked,
+    ]
+    return replace(found, unchecked=tuple(dict.fromkeys(unchecked)))
+
+
+def _place_admitted(
+    demand: Demand, cluster: ClusterState, queue: LocalQueue, admission: Admission
+) -> Forecast:
+    """Return where the pods of a task run that its queue admits."""
+    state = queue.cluster_queue
+    if state is None:
+        return _place(merge(demand.pods), demand, cluster)
+    flavors = list(dict.fromkeys(name for part in admission.flavors for name in part))
+    pods = _with_flavors(demand.pods, admission.flavors, state) if flavors else demand.pods
+    if state.find_topologies(flavors):
+        topology = find_topology(state, admission.flavors, demand.level)
+        if topology and not admission.victims:
+            found = _place_by_queue(merge(pods), demand, cluster, state, topology)
+            return replace(found, flavors=tuple(flavors))
+
+    victims = admission.victims
+    titles = list(dict.fromkeys(_title(it, cluster) for it in victims))
     found = _place(merge(pods), demand, _without_victims(cluster, victims))
+    unchecked = list(found.unchecked)
     is_full = found.outlook is Outlook.LATER or found.preempts
     if is_full and not _has_pods_of_all(cluster, victims):
         found = Forecast(Outlook.NOW, "starts where they leave room")
         unchecked.append("the cluster nodes of what it preempts")
+    if state.find_topologies(flavors):
+        unchecked.append(_TOPOLOGY)
     return replace(
         found,
         text=f"{_describe_queue(queue, flavors, titles)}{found.text}",
         flavors=tuple(flavors),
-        preempts=(*dict.fromkeys(titles), *found.preempts),
-        unchecked=tuple(dict.fromkeys([*unchecked, *found.unchecked])),
+        preempts=(*titles, *found.preempts),
+        unchecked=tuple(unchecked),
     )
 
 
-def _describe_queue(
-    queue: LocalQueue | None, flavors: Sequence[str], victims: Sequence[str]
-) -> str:
-    if not queue or not queue.cluster_queue:
-        return ""
+def _place_by_queue(
+    groups: Sequence[Pods],
+    demand: Demand,
+    cluster: ClusterState,
+    state: QueueState,
+    topology: Topology,
+) -> Forecast:
+    """Return whether Kueue finds cluster nodes in a topology: only then it admits a task."""
+    nodes = None if cluster.nodes is None else topology.find_nodes(cluster.nodes)
+    levels = topology.list_down_to(demand.level or "")
+    placed = replace(demand, levels=levels, is_placed=True, independent=False)
+    found = _place(groups, placed, replace(cluster, nodes=nodes))
+
+    unchecked = list(found.unchecked)
+    if not state.read_snapshot().knows_all_queues:
+        unchecked.append("workloads that you may not read")
+    elif cluster.running is not None and not are_all_running(list_placed(state), cluster.running):
+        unchecked.append("workloads that have cluster nodes and do not run yet")
+    if found.outlook is Outlook.NOW:
+        one = f" in one {levels[-1]}" if levels else ""
+        text = f"queue {demand.queue} admits it now; starts now{one}"
+        return Forecast(Outlook.NOW, text, unchecked=tuple(unchecked))
+    may_preempt = found.outlook is Outlook.LATER and state.read_preemptor(0).may_preempt
+    rest = ", unless it preempts others" if may_preempt else ""
+    text = found.text.replace("waits: ", f"waits in queue {demand.queue}: ", 1)
+    return replace(found, text=f"{text}{rest}", unchecked=tuple(unchecked))
+
+
+def _describe_queue(queue: LocalQueue, flavors: Sequence[str], victims: Sequence[str]) -> str:
     of = f" with flavor {' and '.join(flavors)}" if flavors else ""
-    preempts = f", and preempts {_join_victims(list(dict.fromkeys(victims)))}" if victims else ""
+    preempts = f", and preempts {_join_victims(victims)}" if victims else ""
     return f"queue {queue.item.metadata.name} admits it now{of}{preempts}; "
 
 
@@ -196,7 +255,7 @@ def _admit(
     if outlook is not Outlook.NOW:
         return Admission(outlook, reason=reason)
 
-    admission = admit_all(demand.workloads, state, limit_ranges, priority)
+    admission = admit_all(demand.workloads, state, limit_ranges, priority, demand.level)
     if admission.outlook is Outlook.LATER:
         preemptor = state.read_preemptor(priority)
         is_known = not preemptor.may_preempt or state.read_snapshot().knows_all(state.name)
@@ -224,8 +283,8 @@ def _find_unchecked_of_queue(queue: LocalQueue) -> Iterator[str]:
         yield "the flavors: you may not read them"
     if not state.knows_cohort:
         yield "the cohort: you may not read it"
-    if any(item.spec.topology_name for item in (state.flavors or {}).values()):
-        yield "Kueue's topology"
+    if state.topologies is None and state.find_topologies(state.flavors or ()):
+        yield _TOPOLOGY
 
 
 def _find_unchecked_of_victims(
@@ -274,7 +333,7 @@ def _with_flavors(
 
 def _place(groups: Sequence[Pods], demand: Demand, cluster: ClusterState) -> Forecast:
     """Return where pods run that no queue holds back."""
-    if not cluster.nodes:
+    if cluster.nodes is None:
         others = (text for item in groups for text in find_unchecked(item.spec))
         unchecked = ("the cluster nodes: none can be listed", *dict.fromkeys(others))
         return Forecast(Outlook.NOW, "starts where there is room", unchecked=unchecked)
@@ -319,7 +378,7 @@ class _Placer:
         self.unchecked += find_unchecked(item.spec)
         spec = self._without_devices(item.spec)
         found = find_room(spec, self._nodes, self._running)
-        _, rooms = choose_domain(found, demand.topology)
+        _, rooms = choose_domain(found, demand.levels)
         fits = sum(room.count for room in rooms)
         taken = [room.host for room in rooms for _ in range(room.count)][: item.count]
         for host in taken:
@@ -328,7 +387,7 @@ class _Placer:
             return None
 
         missing = 1 if demand.independent else item.count - len(taken)
-        if not demand.topology and self._preempt(spec, missing):
+        if not (demand.levels or demand.is_placed) and self._preempt(spec, missing):
             return None
         return self._explain(spec, item.count, fits, rooms, demand)
 
@@ -373,7 +432,8 @@ class _Placer:
         if possible < needed:
             text = f"never: the cluster nodes of today have room for {possible} of {needed} nodes"
             return Forecast(Outlook.NEVER, f"{text}{describe_free(spec, rooms)}")
-        text = f"waits: {fits or 'none'} of {needed} nodes fit now"
+        one = f" in one {demand.levels[-1]}" if demand.levels else ""
+        text = f"waits: {fits or 'none'} of {needed} nodes fit now{one}"
         return Forecast(Outlook.LATER, f"{text}{describe_free(spec, rooms)}")
 
 

@@ -71,13 +71,16 @@ class Snapshot:
 
     def knows_all(self, queue: str) -> bool:
         """Return whether the known workloads are all that use the quotas of a queue's tree."""
-        (*_, root) = [self.nodes[queue], *self.nodes[queue].above]
-        return all(
-            self._known[name, key] == amount
-            for name, node in self.nodes.items()
-            if [node, *node.above][-1] is root
-            for key, amount in node.usage.items()
-        )
+        root = self.nodes[queue].root
+        return all(self._knows(name) for name, node in self.nodes.items() if node.root is root)
+
+    @property
+    def knows_all_queues(self) -> bool:
+        return all(map(self._knows, self.nodes))
+
+    def _knows(self, queue: str) -> bool:
+        usage = self.nodes[queue].usage
+        return all(self._known[queue, key] == amount for key, amount in usage.items())
 
     def remove(self, holder: Holder) -> None:
         for key, amount in holder.usage.items():

@@ -44,6 +44,10 @@ class QuotaNode:
         return [self.parent, *self.parent.above] if self.parent else []
 
     @property
+    def root(self) -> "QuotaNode":
+        return self.parent.root if self.parent else self
+
+    @property
     def height(self) -> int:
         """How far away its farthest ClusterQueue is."""
         return max((child.height + 1 for child in self.children), default=0)

@@ -89,20 +89,23 @@ def find_room(
     return rooms
 
 
-def choose_domain(rooms: Iterable[Room], topology: str) -> tuple[str, list[Room]]:
-    """Return the value of a label of cluster nodes that has most room, and its cluster nodes.
+def choose_domain(rooms: Iterable[Room], levels: Sequence[str]) -> tuple[str, list[Room]]:
+    """Return the domain of cluster nodes that has most room, and its cluster nodes.
 
-    Without a topology, all of them are one domain.
+    Those of a domain have the same values of all labels, of which the last one names it. Without
+    labels, all of them are one domain.
     """
-    domains = defaultdict[str, list[Room]](list)
+    domains = defaultdict[tuple[str, ...], list[Room]](list)
     for room in rooms:
-        if not topology or topology in room.labels:
-            domains[room.labels.get(topology, "")].append(room)
+        if all(label in room.labels for label in levels):
+            domains[tuple(room.labels[label] for label in levels)].append(room)
 
-    def count(domain: tuple[str, list[Room]]) -> int:
+    def count(domain: tuple[tuple[str, ...], list[Room]]) -> int:
         return sum(room.count for room in domain[1])
 
-    return max(domains.items(), key=count, default=("", []))
+    values, found = max(domains.items(), key=count, default=((), []))
+    name = values[-1] if values else ""
+    return name, found
 
 
 def number_that_fits(

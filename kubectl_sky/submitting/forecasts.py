@@ -63,7 +63,9 @@ def describe(
 
     topologies = {plan.id: plan.gang.topology for plan in plans if plan.gang}
     for (task_id, queue), items in tasks.items():
-        demand = _demand(session, items, queue, topologies.get(task_id) or "")
+        topology = topologies.get(task_id)
+        levels = [topology] if topology else []
+        demand = _demand(session, items, queue, levels)
         found = forecast(demand, cluster, known.get(queue), limit_ranges)
         prefix = f"{task_id}: " if len(tasks) > 1 else ""
         yield f"forecast: {prefix}{found}"
@@ -95,7 +97,7 @@ def _read_cluster(session: Session) -> ClusterState:
     return ClusterState(nodes or None, room.list_running(session, nodes), priorities)
 
 
-def _demand(session: Session, items: Sequence[Json], queue: str, topology: str) -> Demand:
+def _demand(session: Session, items: Sequence[Json], queue: str, levels: Sequence[str]) -> Demand:
     first = items[0]
     labels = first["metadata"].get("labels") or {}
     priority = None
@@ -106,7 +108,27 @@ def _demand(session: Session, items: Sequence[Json], queue: str, topology: str) 
     return Demand(
         [list(pods(item)) for item in items],
         independent=registry.of_manifest(first).independent_nodes,
-        topology=topology,
+        levels=levels,
         queue=queue,
         queue_priority=priority,
+        level=_read_level(items),
     )
+
+
+def _read_level(items: Sequence[Json]) -> str | None:
+    """Return the level of Kueue's topology that all pods require; None for other requests."""
+    templates = [
+        template for item in items for template in registry.of_manifest(item).templates(item)
+    ]
+    wanted = [
+        {
+            key: value
+            for key, value in ((it.get("metadata") or {}).get("annotations") or {}).items()
+            if key.startswith(names.POD_SET_PREFIX)
+        }
+        for it in templates
+    ]
+    if not any(wanted):
+        return ""
+    is_plain = len(wanted) == 1 and wanted[0].keys() == {names.REQUIRED_TOPOLOGY}
+    return str(wanted[0][names.REQUIRED_TOPOLOGY]) if is_plain else None

@@ -38,6 +38,7 @@ MULTIKUEUE = "kueue.x-k8s.io/multikueue"  # manages Jobs that run in another clu
 MULTIKUEUE_COPY = "kubectl-sky/multikueue-copy"  # of an object for a Job of another cluster
 QUEUE = "kueue.x-k8s.io/queue-name"
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"  # of pods: a level of the queue
+POD_SET_PREFIX = "kueue.x-k8s.io/podset-"  # of all annotations about the topology of pods
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 MAX_EXEC = "kueue.x-k8s.io/max-exec-time-seconds"
 ON_HANG = "kubectl-sky/on-hang"  # what is done when a node hangs, and after how long

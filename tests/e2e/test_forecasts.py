@@ -19,7 +19,7 @@ from kubectl_sky.observe.admission import QueueState
 from kubectl_sky.observe.forecast import ClusterState, Demand, Forecast, LocalQueue, forecast
 from kubectl_sky.observe.queues import queues
 from kubectl_sky.plan.quota import Pods
-from kubectl_sky.words import age
+from kubectl_sky.words import age, names
 from kubectl_sky.words.core_objects import Node, PriorityClass
 from kubectl_sky.words.pod_objects import Pod, PodSpec
 from kubectl_sky.words.scheduled_objects import KueueQueue, QueuedWorkload, ResourceFlavor
@@ -520,3 +520,185 @@ def check_queues(kubectl: Command, states: list[Cohort], found: dict[str, Foreca
     )
     known = reserved(kubectl)
     assert not [state.name for state in never if known[state.task["metadata"]["name"]]]
+
+
+class Racks(NamedTuple):
+    """The cluster nodes of one topology, the pods that run there, and a job that needs room."""
+
+    name: str
+    nodes: list[Json]
+    running: list[Json]
+    objects: list[Json]
+    task: Json
+
+    @property
+    def level(self) -> str:
+        annotations = self.task["spec"]["template"]["metadata"]["annotations"]
+        return str(annotations.get(names.REQUIRED_TOPOLOGY, ""))
+
+
+LEVELS = ["forecast/block", "forecast/rack", "kubernetes.io/hostname"]
+
+
+def make_racks(seed: int, namespace: str) -> Racks:
+    rng = random.Random(seed)
+    name = f"racks-{seed}"
+    nodes = []
+    running = []
+    for at in range(rng.randint(2, 6)):
+        host = f"{name}-{at}"
+        cpu = rng.randint(2, 6)
+        size = {"cpu": str(cpu), "memory": "16Gi", "pods": "20"}
+        place = {LEVELS[0]: rng.choice("ab"), LEVELS[1]: rng.choice("xy"), LEVELS[2]: host}
+        labels = {**kwok.LABELS, "state": name, **place}
+        if rng.random() < 0.1:
+            del labels[LEVELS[1]]
+        nodes.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": host, "labels": labels},
+                "spec": {
+                    "taints": [{"key": "kwok", "effect": "NoSchedule"}],
+                    "unschedulable": rng.random() < 0.1,
+                },
+                "status": {"capacity": size, "allocatable": size},
+            }
+        )
+        if used := rng.randint(0, cpu):
+            fields = {"nodeName": host, "tolerations": [{"operator": "Exists"}]}
+            running.append(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": host, "labels": {"state": name, "role": "running"}},
+                    "spec": pod_spec(str(used), **fields),
+                }
+            )
+
+    metadata = {"name": name, "labels": {"state": name}}
+    flavor_spec = {"nodeLabels": {"state": name}, "topologyName": name, "tolerations": [HELD]}
+    quota = {"name": "cpu", "nominalQuota": "1000"}
+    groups = [{"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": [quota]}]}]
+    queue_spec = {"namespaceSelector": {}, "resourceGroups": groups}
+    levels = [{"nodeLabel": level} for level in LEVELS]
+    objects = [
+        {"apiVersion": API, "kind": "Topology", "metadata": metadata, "spec": {"levels": levels}},
+        {"apiVersion": API, "kind": "ResourceFlavor", "metadata": metadata, "spec": flavor_spec},
+        {"apiVersion": API, "kind": "ClusterQueue", "metadata": metadata, "spec": queue_spec},
+        {
+            "apiVersion": API,
+            "kind": "LocalQueue",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"clusterQueue": name},
+        },
+    ]
+    task = make_job(rng, f"{name}-task", name, name, "task")
+    task["spec"] |= dict.fromkeys(("parallelism", "completions"), rng.randint(1, 5))
+    level = rng.choice([None, *LEVELS])
+    annotations = {names.REQUIRED_TOPOLOGY: level} if level else {}
+    spec = pod_spec(cpu_of(rng, 3))
+    task["spec"]["template"] = {"metadata": {"annotations": annotations}, "spec": spec}
+    return Racks(name, nodes, running, objects, task)
+
+
+@pytest.mark.builds("kwok")
+def test_forecasts_of_topologies_are_what_kueue_does(
+    cluster: Cluster,
+    kueue: None,
+    kubectl: Command,
+    namespace: str,
+    make: Callable[[list[Json]], None],
+    tmp_path: Path,
+) -> None:
+    states = [make_racks(seed, namespace) for seed in range(STATES)]
+    with kwok.running(cluster, tmp_path):
+        try:
+            make([node for state in states for node in state.nodes])
+            wait_for_controller(lambda: are_ready(kubectl))
+            make([pod for state in states for pod in state.running])
+            make([item for state in states for item in state.objects])
+            wait_for_controller(lambda: not unsettled(kubectl))
+            wait_for_controller(lambda: are_active(kubectl))
+            found = {state.name: forecast_racks(kubectl, state) for state in states}
+            make([state.task for state in states])
+            tasks = {state.task["metadata"]["name"] for state in states}
+            wait_for_controller(lambda: tasks <= reserved(kubectl).keys())
+            wait_for_controller(Settled(kubectl))
+            check_racks(kubectl, states, found)
+        finally:
+            kubectl("delete", "jobs", "--all", "--wait=false")
+            wait_for_controller(lambda: not reserved(kubectl))
+            kubectl("delete", "pods", "--all", "--force", "--wait=false")
+            kubectl("delete", "localqueues", "--all", "--wait=false")
+            for kind in ("clusterqueues", "resourceflavors", "topologies"):
+                kubectl("delete", kind, "-l", "state", "--wait=false")
+            kubectl("delete", "nodes", "-l", "type=kwok", "--wait=false")
+
+
+def are_active(kubectl: Command) -> bool:
+    items = kubectl.json("get", "clusterqueues")["items"]
+    states = [
+        condition["status"]
+        for item in items
+        for condition in item.get("status", {}).get("conditions", ())
+        if condition["type"] == "Active"
+    ]
+    return len(states) == len(items) and set(states) == {"True"}
+
+
+def forecast_racks(kubectl: Command, state: Racks) -> Forecast:
+    selector = f"state={state.name}"
+    nodes = read_list(Node, kubectl.json("get", "nodes", "-l", selector)["items"])
+    pods = read_list(Pod, kubectl.json("get", "pods", "-l", selector)["items"])
+    (flavor,) = read_list(ResourceFlavor, [state.objects[1]])
+    (cluster_queue, local) = read_list(KueueQueue, state.objects[2:])
+    topologies = {state.name: LEVELS}
+    of_queue = QueueState(
+        cluster_queue, [cluster_queue], (), {state.name: flavor}, topologies=topologies
+    )
+    now = age.parse("2026-01-01T00:00:00Z")
+    assert now
+    (shown,) = queues([local], {state.name: cluster_queue}, [], now)
+    spec = state.task["spec"]
+    wanted = Pods(read_as(PodSpec, spec["template"]["spec"]), spec["parallelism"])
+    demand = Demand([[wanted]], queue=state.name, level=state.level)
+    return forecast(demand, ClusterState(nodes, pods), LocalQueue(local, shown, of_queue, {}))
+
+
+def check_racks(kubectl: Command, states: list[Racks], found: dict[str, Forecast]) -> None:
+    known = reserved(kubectl)
+    wrong = [
+        (state.name, state.level, str(found[state.name]), known[state.task["metadata"]["name"]])
+        for state in states
+        if bool(known[state.task["metadata"]["name"]]) != (found[state.name].outlook == "now")
+        or found[state.name].unchecked
+    ]
+    assert not wrong, "\n".join(map(str, wrong))
+    assert {said.outlook for said in found.values()} == {"now", "later", "never"}
+
+    kubectl("delete", "pods", "-l", "role=running", "--force", "--wait=false")
+    never = [state for state in states if found[state.name].outlook == "never"]
+    later = [state for state in states if found[state.name].outlook == "later"]
+    free = [it for it in later if not any(node["spec"]["unschedulable"] for node in it.nodes)]
+    whole = [it for it in free if fits_in_one_domain(it)]
+    assert whole
+    wait_for_controller(
+        lambda: all(reserved(kubectl)[state.task["metadata"]["name"]] for state in whole)
+    )
+    known = reserved(kubectl)
+    assert not [state.name for state in never if known[state.task["metadata"]["name"]]]
+
+
+def fits_in_one_domain(state: Racks) -> bool:
+    """Return whether a job fits in a domain of its level where nothing else runs."""
+    spec = state.task["spec"]
+    cpu = int(spec["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+    down_to = LEVELS[: LEVELS.index(state.level) + 1] if state.level else []
+    rooms: dict[tuple[str, ...], int] = defaultdict(int)
+    for node in state.nodes:
+        labels = node["metadata"]["labels"]
+        if all(level in labels for level in LEVELS):
+            domain = tuple(labels[level] for level in down_to)
+            rooms[domain] += int(node["status"]["allocatable"]["cpu"]) // cpu
+    return max(rooms.values(), default=0) >= int(spec["parallelism"])

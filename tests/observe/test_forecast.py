@@ -111,10 +111,10 @@ FULL = [make_pod("a", "n1", "4"), make_pod("b", "n2", "3")]
                 ],
                 "pods": 2,
                 "spec": make_spec("3"),
-                "topology": "zone",
+                "levels": ["zone"],
             },
             "later",
-            "waits: 1 of 2 nodes fit now",
+            "waits: 1 of 2 nodes fit now in one zone",
         ),
     ],
 )
@@ -324,3 +324,99 @@ def test_admitted_task_still_waits_for_the_cluster_nodes_of_its_flavor() -> None
         "queue gold admits it now with flavor zone-b; waits: none of 1 nodes fit now:"
         " n2 has 0 CPUs free"
     )
+
+
+RACKS = ("block", "rack", "kubernetes.io/hostname")
+
+
+def make_racks(racks: Json) -> list[Json]:
+    """Cluster nodes of 4 CPUs: how many in each `block/rack`."""
+    nodes: list[Json] = []
+    for path, count in racks.items():
+        block, rack = path.split("/")
+        for _ in range(count):
+            name = f"n{len(nodes) + 1}"
+            labels = {"zone": "b", "block": block, "rack": rack, "kubernetes.io/hostname": name}
+            nodes.append(make_node(name, labels=labels))
+    return nodes
+
+
+def with_topology(queue: LocalQueue, levels: Sequence[str] | None = RACKS) -> LocalQueue:
+    """Let the flavor of a queue have a topology; it may not be read without levels."""
+    spec = {"nodeLabels": {"zone": "b"}, "topologyName": "racks"}
+    flavor = read_as(ResourceFlavor, {"metadata": {"name": "zone-b"}, "spec": spec})
+    state = queue.cluster_queue
+    assert state
+    topologies = levels and {"racks": levels}
+    changed = replace(state, flavors={"zone-b": flavor}, topologies=topologies)
+    return replace(queue, cluster_queue=changed)
+
+
+def ask_topology(
+    racks: Json, pods: int, queue: LocalQueue, level: str | None = "", **fields: Any
+) -> Forecast:
+    cluster = ClusterState(
+        read_list(Node, make_racks(racks)), read_list(Pod, fields.get("running", ()))
+    )
+    workload = [Pods(read_as(PodSpec, make_spec("1")), pods)]
+    return forecast(Demand([workload], queue="gold", level=level), cluster, queue)
+
+
+@pytest.mark.parametrize(
+    ("racks", "pods", "level", "text"),
+    [
+        ({"a/1": 1, "a/2": 1}, 4, "rack", "queue gold admits it now; starts now in one rack"),
+        ({"a/1": 1, "a/2": 2}, 4, "rack", "queue gold admits it now; starts now in one rack"),
+        ({"a/1": 1, "a/2": 1}, 4, "block", "queue gold admits it now; starts now in one block"),
+        ({"a/1": 1, "a/2": 1}, 4, "", "queue gold admits it now; starts now"),
+        ({"a/1": 1}, 2, "room", "never: queue gold: flavor zone-b has no topology with the level"),
+    ],
+)
+def test_queue_with_a_topology_starts_a_task_where_it_fits_in_one_domain(
+    racks: Json, pods: int, level: str, text: str
+) -> None:
+    found = ask_topology(racks, pods, with_topology(make_queue()), level)
+
+    assert str(found).startswith(text)
+    assert not found.unchecked
+
+
+def test_queue_with_a_topology_waits_for_room_in_one_domain() -> None:
+    busy = [make_pod(name, name, "3") for name in ("n1", "n2")]
+    queue = with_topology(make_queue())
+
+    found = ask_topology({"a/1": 1, "a/2": 1}, 2, queue, "rack", running=busy)
+    assert str(found) == (
+        "waits in queue gold: 1 of 2 nodes fit now in one rack: n1 has 1 CPU free"
+    )
+    assert ask_topology({"a/1": 1, "a/2": 1}, 2, queue, "block", running=busy).outlook == "now"
+    again = ask_topology({"a/1": 1, "b/1": 1}, 2, queue, "rack", running=busy)
+    assert again.outlook == "later", "another rack of the same name"
+
+
+@pytest.mark.parametrize("levels", [None, ("block", "rack")])
+def test_topology_that_is_not_computed_is_named(levels: Sequence[str] | None) -> None:
+    queue = with_topology(make_queue(), levels)
+
+    assert ask_topology({"a/1": 1}, 1, queue, "rack").unchecked == ("Kueue's topology",)
+    assert ask_topology({"a/1": 1}, 1, queue, None).unchecked == ("Kueue's topology",)
+
+
+def test_workloads_that_have_cluster_nodes_and_do_not_run_yet_are_named() -> None:
+    queue = with_topology(hold(make_queue("4", **LOWER)))
+    state = queue.cluster_queue
+    assert state
+    larger = make_queue("4", resourceGroups=[GROUP_OF_8]).cluster_queue
+    assert larger
+    queue = replace(queue, cluster_queue=replace(state, item=larger.item, queues=larger.queues))
+
+    found = ask_topology({"a/1": 2}, 1, queue, "rack")
+
+    assert found.unchecked == ("workloads that have cluster nodes and do not run yet",)
+    runs = ask_topology({"a/1": 2}, 1, queue, "rack", running=[make_victim()])
+    assert not runs.unchecked
+
+
+GROUP_OF_8: Json = {
+    "flavors": [{"name": "zone-b", "resources": [{"name": "cpu", "nominalQuota": 8}]}]
+}
