@@ -24,6 +24,8 @@ end_log() {
   code=$?
   trap '' TERM INT
   end="exit code $code at $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+  nap # until tee has written the last line of the task, which may lack its end
+  [ -z "$(tail -c 1 "$log")" ] || echo
   say "$end"
   exec > /dev/null 2>&1
   deadline=$(($(date +%s) + 30))

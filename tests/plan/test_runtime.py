@@ -225,7 +225,7 @@ COUNT = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); echo line $i; done\n"
 @pytest.mark.parametrize(
     ("run", "code", "lines"),
     [
-        ("echo out; echo err >&2; printf end; exit 7\n", 7, ["out", "err"]),
+        ("echo out; echo err >&2; printf end; exit 7\n", 7, ["out", "err", "end"]),
         (COUNT, 0, [f"line {number}" for number in range(1, 20001)]),
         ("trap 'echo saved; exit 0' TERM; kill $PPID; while :; do :; done\n", 143, ["saved"]),
     ],
@@ -241,7 +241,7 @@ def test_log_on_volume_has_every_line_and_node_keeps_exit_code(
     assert kept == printed
     *written, last = printed.decode().splitlines()
     assert written == lines
-    assert re.search(rf"kubectl-sky: exit code {code} at 20\d\d-\d\d-\d\dT[\d:]+Z$", last)
+    assert re.match(rf"kubectl-sky: exit code {code} at 20\d\d-\d\d-\d\dT[\d:]+Z$", last)
 
 
 def test_log_on_volume_is_complete_although_a_process_is_left(shell: str, tmp_path: Path) -> None:
