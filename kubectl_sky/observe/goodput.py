@@ -188,7 +188,7 @@ def record_uses(task: TaskStatus, first: NodeTimes) -> UsesRecord | None:
         return None
     uses = account(submitted, first.attempts, first.end)
     (pace,) = _find_paces([first])
-    known = {use: round(seconds, 1) for use, seconds in uses.items() if seconds >= 0.5}
+    known = {use: tenths for use, seconds in uses.items() if (tenths := round(seconds, 1))}
     return UsesRecord(known, pace.steps, pace.step_seconds) if known else None
 
 
