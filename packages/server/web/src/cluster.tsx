@@ -248,6 +248,7 @@ function GpuHours() {
   const [byUser, error] = usePolled<GpuHoursList>("/usage", { ...query, by: "user" }, 60);
   const [byGpu] = usePolled<GpuHoursList>("/usage", { ...query, by: "gpu" }, 60);
   const inexact = byUser?.inexact_tasks ?? 0;
+  const goodput = byUser?.goodput;
   return (
     <section aria-labelledby="hours">
       <h2 id="hours">GPU-hours</h2>
@@ -266,6 +267,8 @@ function GpuHours() {
         <span class="muted">
           Deleted tasks are not counted.
           {inexact > 0 && ` Not exact: ${plural(inexact, "task")} with deleted pods or Jobs.`}
+          {goodput &&
+            ` ${goodput.percent}% went into new steps, as known of ${goodput.known} of ${plural(goodput.finished, "finished task")}.`}
         </span>
       </div>
       {error ? <ErrorNote error={error} quiet /> : null}
