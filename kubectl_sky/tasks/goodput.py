@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -27,6 +27,8 @@ from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import age, names
 from kubectl_sky.words.pod_objects import Pod
+
+_SHORTEST = timedelta(minutes=1)  # that a task has lasted of which is recorded what it did
 
 
 def read(session: Session, scope: Scope, tasks: Sequence[TaskStatus]) -> Goodput:
@@ -84,12 +86,12 @@ def record_ended(session: Session, tasks: Iterable[TaskStatus]) -> None:
 def record(session: Session, task: TaskStatus) -> TaskStatus:
     """Keep what the time of a task that has ended went into at its object; return it with that.
 
-    It is that of its first node, whose log is read. Nothing is kept of an array, nor of a log
-    without steps. Raises SkyError.
+    It is that of its first node, whose log is read. Nothing is kept of an array, of a log without
+    steps, nor of a task of less than a minute: Kubernetes has times in seconds. Raises SkyError.
     """
-    if task.goodput or not task.state.ended or task.workload.independent_nodes or not task.uids:
-        return task
     now = session.now().astimezone(UTC)
+    if task.goodput or not task.uids or not _is_recorded(task, now):
+        return task
     (first,) = _read_nodes(session, task, now, task.nodes[:1])
     found = record_uses(task, first)
     if found is None:
@@ -98,6 +100,13 @@ def record(session: Session, task: TaskStatus) -> TaskStatus:
     metadata = task.identity(next(iter(task.uids)))
     objects.patch_by_uid(session, task.workload.kind, metadata, body)
     return replace(task, goodput=found)
+
+
+def _is_recorded(task: TaskStatus, now: datetime) -> bool:
+    created = age.parse(task.created_at) or now
+    ended = age.parse(task.nodes[0].ended_at) or now
+    has_lasted = ended - created >= _SHORTEST
+    return has_lasted and task.state.ended and not task.workload.independent_nodes
 
 
 def _read_task(

@@ -1,7 +1,10 @@
 """What the time of a task went into whose program really fails, stalls and goes on."""
 
+from datetime import timedelta
+
 import pytest
 
+from kubectl_sky.tasks import goodput
 from tests.e2e.command import Command
 
 TASK = """
@@ -25,8 +28,9 @@ config: {kubectl_sky: {step_regex: 'part (\\d+) of'}}
 
 
 def test_goodput_tells_repeated_steps_and_stalls_of_a_program_also_without_pods(
-    sky: Command, kubectl: Command
+    sky: Command, kubectl: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(goodput, "_SHORTEST", timedelta(seconds=10))
     done = sky("submit", "-", "--id", "goodput1", "--create-volumes", "1Gi", stdin=TASK)
     assert done.returncode == 0, done.stderr
 

@@ -127,19 +127,23 @@ def test_recorder_keeps_the_exit_code_of_task_that_is_deleted_at_once(
 
 
 def test_recorder_keeps_what_the_time_of_task_went_into(api: FakeCluster, send: Submitter) -> None:
-    for task_id, name in (("train001", "train"), ("quiet001", "quiet")):
-        send(TASK.replace("train", name), task_id=task_id)
-    api.log(api.start("train-train001"), b"step 1\nstep 2\nstep 3\n")
-    api.log(api.start("quiet-quiet001"), b"hello\n")
-    api.ahead += timedelta(minutes=1)
+    logs = {"train": b"step 1\nstep 2\nstep 3\n", "quiet": b"hello\n", "short": b"step 1\nstep 2\n"}
+    for name in ("train", "quiet"):
+        send(TASK.replace("train", name), task_id=f"{name}001")
+        api.log(api.start(f"{name}-{name}001"), logs[name])
+    api.ahead += timedelta(minutes=2)
+    send(TASK.replace("train", "short"), task_id="short001")
+    api.log(api.start("short-short001"), logs["short"])
+    api.ahead += timedelta(seconds=30)
+    api.finish("short-short001", 0)
     api.finish("train-train001", 0)
     api.finish("quiet-quiet001", 0)
     with running(api, Recorder(api.session(), 10)):
-        eventually(lambda: len(recorded(api)) == 2)
+        eventually(lambda: len(recorded(api)) == 3)
     known = {task.id: task for task in find.list_tasks(api.session(), Scope("default", None))}
     shown = known["train001"].goodput
     assert shown and shown.steps == 3
-    assert known["quiet001"].goodput is None
+    assert (known["quiet001"].goodput, known["short001"].goodput) == (None, None)
 
     api.remove(kinds.JOB, "train-train001")
     (task,) = deleted(api)
