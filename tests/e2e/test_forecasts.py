@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import pytest
@@ -34,6 +34,7 @@ Json = dict[str, Any]
 
 STATES = 100  # of each kind
 SETTLED_SECONDS = 10  # without a change: Kueue decides within one or two
+RESTLESS_SECONDS = 90
 NODES_UNKNOWN = {"the cluster nodes: none can be listed"}
 PRIORITIES = {"forecast-low": 10, "forecast-high": 1000}
 HELD = {"key": "kwok", "operator": "Exists"}  # tolerates what keeps other pods away
@@ -265,7 +266,7 @@ class Cohort(NamedTuple):
 
 
 def make_quota(rng: random.Random, is_in_cohort: bool) -> Json:
-    nominal = rng.randint(0, 6)
+    nominal = rng.randint(0, 10)
     quota: Json = {"nominalQuota": str(nominal)}
     if is_in_cohort and rng.random() < 0.4:
         quota["borrowingLimit"] = str(rng.randint(0, 4))
@@ -293,7 +294,7 @@ def make_preemption(rng: random.Random, is_in_cohort: bool) -> Json:
 def make_job(rng: random.Random, name: str, queue: str, cohort: str, role: str) -> Json:
     cpu = cpu_of(rng, 4)
     priority = rng.choice(["", "", "forecast-low", "forecast-high"])
-    zone: Json = {"nodeSelector": {"zone": rng.choice("ab")}} if rng.random() < 0.3 else {}
+    zone: Json = {"nodeSelector": {"zone": rng.choice("aab")}} if rng.random() < 0.3 else {}
     count = rng.randint(1, 2)
     return {
         "apiVersion": "batch/v1",
@@ -364,9 +365,12 @@ def make_cohort(seed: int, namespace: str) -> Cohort:
         ]
         jobs += [
             make_job(rng, f"{queue}-job-{number}", queue, name, "other")
-            for number in range(rng.randint(0, 3))
+            for number in range(rng.randint(0, 5))
         ]
-    return Cohort(name, objects, jobs, make_job(rng, f"{name}-task", f"{name}-0", name, "task"))
+    task = make_job(rng, f"{name}-task", f"{name}-0", name, "task")
+    if rng.random() < 0.5:
+        task["spec"]["template"]["spec"]["priorityClassName"] = "forecast-high"
+    return Cohort(name, objects, jobs, task)
 
 
 def test_forecasts_of_queues_are_what_kueue_does(
@@ -381,12 +385,14 @@ def test_forecasts_of_queues_are_what_kueue_does(
         make([item for state in states for item in state.objects])
         make([job for state in states for job in state.jobs])
         wait_for_controller(lambda: not undecided(kubectl, states))
-        wait_for_controller(Settled(kubectl))
-        wait_for_controller(lambda: are_counted(kubectl))
+        restless = settle(kubectl)
+        states = [state for state in states if state.name not in restless]
+        assert len(states) > 0.9 * STATES, restless
+        wait_for_controller(lambda: are_counted(kubectl, states))
         found = forecast_queues(kubectl, states)
         make([state.task for state in states])
         wait_for_controller(lambda: not undecided(kubectl, states, with_tasks=True))
-        wait_for_controller(Settled(kubectl))
+        settle(kubectl)
         check_queues(kubectl, states, found)
     finally:
         kubectl("delete", "jobs", "--all", "--wait=false")
@@ -407,22 +413,30 @@ def reserved(kubectl: Command) -> dict[str, bool | None]:
     return result
 
 
-class Settled:
-    """Whether Kueue has admitted and preempted what it can: nothing has changed for a while."""
+def settle(kubectl: Command) -> set[str]:
+    """Wait until Kueue changes nothing; return the states in which it preempts for ever.
 
-    def __init__(self, kubectl: Command) -> None:
-        self._kubectl = kubectl
-        self._seen: dict[str, bool | None] = {}
-        self._since = monotonic()
+    There, a workload that was preempted gets quota again before the one that it went for.
+    """
+    seen: dict[str, bool | None] = {}
+    changed: dict[str, float] = {}
+    start = monotonic()
+    while True:
+        latest = reserved(kubectl)
+        now = monotonic()
+        changed |= {
+            state_of(name): now for name, value in latest.items() if seen.get(name, ...) != value
+        }
+        seen = latest
+        restless = {name for name, at in changed.items() if now - at < SETTLED_SECONDS}
+        if not restless or now - start > RESTLESS_SECONDS:
+            return restless
+        sleep(1)
 
-    def __call__(self) -> bool:
-        items = self._kubectl.json("get", "workloads")["items"]
-        texts = json.dumps([item.get("status", {}).get("conditions", ()) for item in items])
-        latest = reserved(self._kubectl)
-        if latest != self._seen or "Pending the preemption" in texts:
-            self._seen = latest
-            self._since = monotonic()
-        return monotonic() - self._since > SETTLED_SECONDS
+
+def state_of(job: str) -> str:
+    """Return the state of a job: `cohort-7` of `cohort-7-0-job-1`."""
+    return "-".join(job.split("-")[:2])
 
 
 def find_preempted(kubectl: Command) -> dict[str, set[str]]:
@@ -439,12 +453,18 @@ def find_preempted(kubectl: Command) -> dict[str, set[str]]:
     return found
 
 
-def are_counted(kubectl: Command) -> bool:
+def are_counted(kubectl: Command, states: list[Cohort]) -> bool:
     """Return whether the status of the queues has what is reserved: Kueue writes it later."""
-    reserving = sum(map(bool, reserved(kubectl).values()))
-    items = kubectl.json("get", "clusterqueues")["items"]
-    counts: list[int] = [it.get("status", {}).get("reservingWorkloads", 0) for it in items]
-    return reserving == sum(counts)
+    known = reserved(kubectl)
+    expected: dict[str, int] = defaultdict(int)
+    for state in states:
+        for job in state.jobs:
+            expected[job["metadata"]["labels"][QUEUE]] += bool(known[job["metadata"]["name"]])
+    counts = {
+        item["metadata"]["name"]: item.get("status", {}).get("reservingWorkloads", 0)
+        for item in kubectl.json("get", "clusterqueues")["items"]
+    }
+    return all(counts[queue] == count for queue, count in expected.items())
 
 
 def undecided(kubectl: Command, states: list[Cohort], *, with_tasks: bool = False) -> list[str]:
@@ -624,7 +644,7 @@ def test_forecasts_of_topologies_are_what_kueue_does(
             make([state.task for state in states])
             tasks = {state.task["metadata"]["name"] for state in states}
             wait_for_controller(lambda: tasks <= reserved(kubectl).keys())
-            wait_for_controller(Settled(kubectl))
+            settle(kubectl)
             check_racks(kubectl, states, found)
         finally:
             kubectl("delete", "jobs", "--all", "--wait=false")
