@@ -20,7 +20,7 @@ from kubectl_sky.observe.signals import Signal, TaskSnapshot
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.devices import count_models, devices_of
 from kubectl_sky.plan.resources import allocatable, amounts, list_requested, show, sum_requests
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import kinds
 from kubectl_sky.words.core_objects import Node
 from kubectl_sky.words.facts import ClusterNode
 from kubectl_sky.words.pod_objects import NO_POD, Pod, PodSpec
@@ -157,7 +157,9 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     excluded = _read_excluded_nodes(pod.spec) if pod else {}
 
     if excluded and not required:
-        return _explain_excluded(snapshot, signal, excluded)
+        text = f"cluster nodes do not match: the task excludes {', '.join(excluded)}"
+        advice = "submit it without --exclude-node of a good one"
+        return {"lacks": f"{signal.about} {text}", "advice": advice}
 
     if models := _read_models(required, snapshot):
         return {
@@ -206,17 +208,6 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         "have": summary,
         "advice": _GPU_LABELS if is_gpu else _LABELS,
     }
-
-
-def _explain_excluded(
-    snapshot: TaskSnapshot, signal: Signal, excluded: Mapping[str, None]
-) -> Words:
-    left = [item.metadata.annotations.get(names.LEAVES) for item in snapshot.workloads]
-    advice = "submit it without --exclude-node of a good one"
-    if any(name in excluded for name in left):
-        advice = "ask a cluster admin to repair the one that has refused its pods"
-    text = f"cluster nodes do not match: the task excludes {', '.join(excluded)}"
-    return {"lacks": f"{signal.about} {text}", "advice": advice}
 
 
 def _read_models(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot) -> list[str]:

@@ -30,6 +30,12 @@ def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str])
             "cause": f"it does not start: {state.lost}",
             "advice": f"run `kubectl sky stop {state.task_id}`, and submit it again",
         }
+    leaving = [node.leaving for node in state.task.nodes if node.leaving] if state.task else []
+    if leaving:
+        return {
+            "cause": f"suspended for a moment: cluster node {leaving[0]} refused its pods",
+            "advice": f"if no client follows it, run `kubectl sky wait {state.task_id} --continue`",
+        }
     if state.task and state.task.predecessor:
         return {
             "cause": f"suspended until {state.task.predecessor} has succeeded",

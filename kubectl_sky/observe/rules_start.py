@@ -403,26 +403,19 @@ def _refused(name: str, reason: str, why: str = "", start: str = "(?:Pod was rej
         Stage.START,
         SignalSource.POD,
         f"cluster node {{host}} refused the pod{why}: {{text}}",
-        "{advice}",
+        "submit the task again with --exclude-node {host}{more}",
         reason,
         rf"^{start}(?P<text>.*)",
-        detail=_host_and_advice,
+        detail=_host_and_retries,
     )
 
 
-def _host_and_advice(
+def _host_and_retries(
     snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return the cluster node that refused a pod, and who starts the pod on another one."""
-    host = _host(snapshot, signal, groups)["host"]
-    nodes = snapshot.status.nodes if snapshot.status else ()
-    leaves = any(node.refused_by for node in nodes if node.index in signal.ranks)
-    advice = f"submit the task again with --exclude-node {host}"
-    if leaves:
-        advice = f"`kubectl sky wait {snapshot.task_id} --continue` starts it on another one"
-    elif not snapshot.recovers:
-        advice += "; resources.job_recovery tries such pods again"
-    return {"host": host, "advice": advice}
+    """Return the cluster node, and what tries a refused pod again if the task does not have it."""
+    more = "" if snapshot.recovers else "; resources.job_recovery tries such pods again"
+    return {**_host(snapshot, signal, groups), "more": more}
 
 
 def _sandbox(name: str, message: str, what: str, then: str) -> Rule:

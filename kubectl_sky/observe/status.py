@@ -599,6 +599,7 @@ def _node(backend: Workload, item: TaskObject, rank: int, pods: list[Pod]) -> No
         job=item.metadata.name,
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
         stopped_for=annotations.get(names.STOPPED_FOR, ""),
+        leaving=annotations.get(names.LEAVES, ""),
         sweep=values,
     )
     verdict = backend.node(item, rank)
@@ -624,17 +625,13 @@ def _node(backend: Workload, item: TaskObject, rank: int, pods: list[Pod]) -> No
 
 
 def _find_refusing(backend: Workload, item: TaskObject, pods: Sequence[Pod]) -> str:
-    """Return the cluster node that refuses the pods of a Job, which can be started elsewhere.
+    """Return the cluster node that refuses the pods of a Job that can be moved.
 
-    A Job of several nodes, or one that a queue suspends and resumes, cannot.
+    One of several nodes, or one that a queue suspends and resumes, cannot.
     """
     is_alone = backend.kind is kinds.JOB and len(backend.ranks(item)) == 1
-    metadata = item.metadata
-    if not is_alone or names.QUEUE in metadata.labels:
-        return ""
-    host = find_refusing(pods)
-    is_done = metadata.annotations.get(names.LEAVES) == host and not item.spec.suspend
-    return "" if is_done else host
+    is_queued = names.QUEUE in item.metadata.labels
+    return find_refusing(pods) if is_alone and not is_queued else ""
 
 
 def _outlived(

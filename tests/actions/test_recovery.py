@@ -11,8 +11,9 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.tasks.pipeline import wait_for_all
-from kubectl_sky.tasks.recovery import replace_lost_pods
+from kubectl_sky.tasks.lost_pods import replace_lost_pods
+from kubectl_sky.tasks.pipeline import lead, wait_for_all
+from kubectl_sky.tasks.refused_pods import move_refused
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import age, kinds, names
 from tests.actions.conftest import Run, Submitter
@@ -26,7 +27,7 @@ PLAIN = "name: pair\nnum_nodes: 2\nrun: train\n"
 JOBS = [f"pair-{ID}-node-{rank}" for rank in range(2)]
 LOST = f"{JOBS[1]}-0"
 AFTER = timedelta(minutes=5)
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NOTE = "pair: node-1: its pod on cluster node n3, which does not respond, was removed"
 
 
@@ -233,7 +234,8 @@ def test_setting_of_lost_nodes_is_in_seconds_and_0_is_never(
 PATIENT = "name: one\nresources: {job_recovery: {max_restarts_on_errors: 3}}\nrun: train\n"
 REFUSED_JOB = f"one-{ID}"
 REFUSALS = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no such device"}
-EXCLUDED = {"key": "metadata.name", "operator": "NotIn", "values": ["n3"]}
+RULE = {"key": "metadata.name", "operator": "NotIn", "values": ["n3"]}
+OTHERS = {"weight": 100, "preference": {"matchFields": [RULE]}}
 
 
 def refuse(api: FakeCluster, hosts: str = "n3 n3") -> None:
@@ -251,14 +253,22 @@ def suspend(api: FakeCluster) -> None:
     api.change(kinds.JOB, REFUSED_JOB, status=status)
 
 
-def find_terms(api: FakeCluster) -> list[Json]:
+def find_preferred(api: FakeCluster) -> list[Json]:
     spec = api.get(kinds.JOB, REFUSED_JOB)["spec"]["template"]["spec"]
-    required = spec.get("affinity", {}).get("nodeAffinity", {}).get(REQUIRED, {})
-    terms: list[Json] = required.get("nodeSelectorTerms", [])
+    affinity = spec.get("affinity", {}).get("nodeAffinity", {})
+    terms: list[Json] = affinity.get(PREFERRED, [])
     return terms
 
 
-def test_job_leaves_cluster_node_that_has_refused_two_pods(
+def read_marks(api: FakeCluster) -> tuple[bool, Json]:
+    """Return whether the Job is suspended, and what its annotations tell of that."""
+    job = api.get(kinds.JOB, REFUSED_JOB)
+    annotations = job["metadata"]["annotations"]
+    marks = {key: annotations[key] for key in (names.LEAVES, names.LEFT) if key in annotations}
+    return bool(job["spec"].get("suspend")), marks
+
+
+def test_job_is_moved_away_from_cluster_node_that_has_refused_two_pods(
     api: FakeCluster, send: Submitter
 ) -> None:
     def restart() -> None:
@@ -270,26 +280,29 @@ def test_job_leaves_cluster_node_that_has_refused_two_pods(
     api.after("patch jobs", restart, nth=2)
     send(PATIENT, follow=True)
     assert current(api).state is State.COMPLETED
-    assert find_terms(api) == [{"matchFields": [EXCLUDED]}]
-    assert api.get(kinds.JOB, REFUSED_JOB)["spec"]["suspend"] is False
-    note = "one: node-0: cluster node n3 refused two of its pods; it starts on another one"
+    assert find_preferred(api) == [OTHERS]
+    assert read_marks(api) == (False, {names.LEFT: "n3"})
+    note = "one: node-0: cluster node n3 refused two of its pods; others are preferred now"
     assert send.ui.noted.count(note) == 1
 
 
-def test_job_that_leaves_cluster_node_keeps_its_other_terms(
+def test_moved_job_keeps_its_other_preferences_and_is_not_moved_again(
     api: FakeCluster, send: Submitter
 ) -> None:
     send(PATIENT)
     refuse(api)
-    term = {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["a", "b"]}]}
+    term = {"weight": 1, "preference": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}
     job = api.get(kinds.JOB, REFUSED_JOB)
-    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term, term]}}}
-    job["spec"]["template"]["spec"]["affinity"] = affinity
+    job["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": {PREFERRED: [term]}}
     api.put(job)
     api.after("patch jobs", lambda: suspend(api))
     wait(api, send)
     wait(api, send)
-    assert find_terms(api) == [term | {"matchFields": [EXCLUDED]}] * 2
+    assert find_preferred(api) == [term, OTHERS]
+
+    refuse(api, "n3")
+    wait(api, send)
+    assert api.count("patch jobs") == 2, "it was moved away from n3 already"
 
 
 @pytest.mark.parametrize(
@@ -297,11 +310,12 @@ def test_job_that_leaves_cluster_node_keeps_its_other_terms(
     [
         ("n3", {}, True),
         ("n3 n1", {}, True),
+        ("n3 n1 n3", {}, True),
         ("n3 n3", {names.QUEUE: "gpus"}, True),  # its queue suspends and resumes it
         ("n3 n3", {}, False),
     ],
 )
-def test_job_stays_on_cluster_nodes(
+def test_job_stays_where_it_is(
     api: FakeCluster, send: Submitter, hosts: str, labels: dict[str, str], leads: bool
 ) -> None:
     send(PATIENT)
@@ -314,18 +328,58 @@ def test_job_stays_on_cluster_nodes(
     assert api.count("patch jobs") == 0
 
 
-def test_job_that_cannot_leave_its_cluster_node_goes_on_there(
-    api: FakeCluster, send: Submitter
+@pytest.mark.parametrize("status", [403, 422], ids=["by a policy", "before Kubernetes 1.36"])
+def test_job_that_cannot_be_moved_is_resumed(
+    api: FakeCluster, send: Submitter, status: int
 ) -> None:
-    """Before Kubernetes 1.36, where its pods run cannot change after a start."""
     send(PATIENT)
     refuse(api)
     api.after("patch jobs", lambda: suspend(api))
-    api.before("patch jobs", lambda: 422, nth=2)
+    api.before("patch jobs", lambda: status, nth=2)
     wait(api, send)
     wait(api, send)
-    advice = "cluster node n3 refuses its pods; submit the task again with --exclude-node n3"
-    assert send.ui.noted.count(f"one: node-0: {advice}") == 1
-    assert api.get(kinds.JOB, REFUSED_JOB)["spec"]["suspend"] is False
+    advice = "refused two of its pods; submit the task again with --exclude-node n3"
+    assert send.ui.noted.count(f"one: node-0: cluster node n3 {advice}") == 1
+    assert read_marks(api) == (False, {names.LEFT: "n3"})
     wait(api, send)
     assert api.count("patch jobs") == 3, "it is not tried again"
+
+
+def test_job_that_another_client_has_suspended_is_resumed_without_its_pods(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """The cluster node may have been deleted meanwhile, and its pods with it."""
+    send(PATIENT)
+    refuse(api)
+    assert move_refused(api.session(), current(api)) == ([], True)
+    assert read_marks(api) == (True, {names.LEAVES: "n3"})
+
+    for pod in [name for name in api.names() if name.startswith("pods ")]:
+        api.remove(kinds.POD, pod.removeprefix("pods "))
+    suspend(api)
+    wait(api, send)
+    assert read_marks(api) == (False, {names.LEFT: "n3"})
+
+
+def test_job_that_its_user_has_suspended_stays_suspended(api: FakeCluster, send: Submitter) -> None:
+    send(PATIENT)
+    refuse(api)
+    job = api.get(kinds.JOB, REFUSED_JOB)
+    job["spec"]["suspend"] = True
+    api.put(job)
+    suspend(api)
+    wait(api, send)
+    assert read_marks(api) == (True, {})
+
+
+def test_lead_of_a_controller_moves_a_job_in_two_steps(api: FakeCluster, send: Submitter) -> None:
+    send(PATIENT)
+    refuse(api)
+    api.after("patch jobs", lambda: suspend(api))
+    now = datetime.now(UTC)
+    first = lead(api.session(), current(api), now, None)
+    assert (first.steps, first.seconds) == ([], 1)
+    second = lead(api.session(), current(api), now, None)
+    assert [text.partition(": ")[2] for text in second.steps] == [
+        "node-0: cluster node n3 refused two of its pods; others are preferred now"
+    ]

@@ -1,4 +1,4 @@
-"""A cluster node that refuses pods, which the scheduler prefers all the same."""
+"""A cluster node that refuses pods, which the task prefers all the same."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.nodes.test_spread import SMALL
 
 SYSCTL = "net.core.somaxconn"
 PREFERRED = {
-    "weight": 100,
+    "weight": 50,
     "preference": {
         "matchExpressions": [
             {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n3"]},
@@ -49,5 +49,5 @@ def test_node_starts_elsewhere_when_its_cluster_node_has_refused_two_pods(sky: C
     done = sky("submit", "-", "--id", "refused1", stdin=json.dumps(TASK))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["1024"]
-    assert "cluster node n3 refused two of its pods; it starts on another one" in done.stderr
+    assert "cluster node n3 refused two of its pods; others are preferred now" in done.stderr
     assert hosts(sky, "refused1") == ["n1"]
