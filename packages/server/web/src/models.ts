@@ -212,6 +212,7 @@ export interface Node {
   held_until?: string;
   lost_since?: string;
   refused_by?: string;
+  leaving?: string;
   image_digest?: string;
   sweep?: Record<string, string>;
   detailed_status: string;
