@@ -59,12 +59,15 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
 
             client = PipelineClient(finish, ui.note, request.leads, request.stop)
             finished = follow_stages(session, target, client)
-        if request.leads:
-            goodput.record_ended(session, tasks_of(finished))
-        check_outcome(session, finished, _show(request, ui))
-        _note_end(session, finished, ui)
     except KeyboardInterrupt:
         raise _note_interrupted(target) from None
+
+    try:
+        check_outcome(session, finished, _show(request, ui))
+        _note_end(session, finished, ui)
+    finally:
+        if request.leads:
+            goodput.record_ended(session, tasks_of(finished))
     if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
         ui.note(_access_hint(target.id))
 
@@ -96,15 +99,17 @@ def follow_tasks(
         for task in followed if request.leads else ():
             pipeline.start_after(session, task, Wait(stop=request.stop, leads=True), ui.note)
         finished = logs.follow_all(session, followed, request, ui, lambda statuses: ())
-        if request.leads:
-            goodput.record_ended(session, finished)
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; the {len(tasks)} tasks go on",
             "`kubectl sky list` shows them, `kubectl sky wait` waits for them",
         ) from None
 
-    _check_outcomes(session, finished)
+    try:
+        _check_outcomes(session, finished)
+    finally:
+        if request.leads:
+            goodput.record_ended(session, finished)
 
 
 def _check_outcomes(session: Session, tasks: Sequence[TaskStatus]) -> None:

@@ -1,6 +1,6 @@
 """`status --goodput`: read what tells what the time of tasks went into, and record it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -73,14 +73,23 @@ def _compare(
     return replace(goodput, former=former.id, former_step_seconds=seconds)
 
 
-def record_ended(session: Session, tasks: Iterable[TaskStatus]) -> None:
+def record_ended(
+    session: Session, tasks: Iterable[TaskStatus], is_over: Callable[[], bool] = lambda: False
+) -> None:
     """Keep what the time of tasks that have ended went into at their objects.
 
-    A client that leads them does so once, as well as it can.
+    A client that leads them does so once, as well as it can: Ctrl-C skips the rest, and so does
+    `is_over`.
     """
-    for task in tasks:
+
+    def record_one(task: TaskStatus) -> None:
+        if is_over():
+            return
         with suppress(SkyError):
             record(session, task)
+
+    with suppress(KeyboardInterrupt):
+        parallel.map_parallel(record_one, tasks)
 
 
 def record(session: Session, task: TaskStatus) -> TaskStatus:

@@ -144,7 +144,8 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
     if wait.until is Until.DELETED:
         _wait_until_gone(session, finished, wait)
     if wait.leads:
-        goodput.record_ended(session, (task for target in finished for task in tasks_of(target)))
+        ended = (task for target in finished for task in tasks_of(target))
+        goodput.record_ended(session, ended, lambda: wait.expired)
     return finished
 
 
