@@ -96,7 +96,8 @@ def record(session: Session, task: TaskStatus) -> TaskStatus:
     """Keep what the time of a task that has ended went into at its object; return it with that.
 
     It is that of its first node, whose log is read. Nothing is kept of an array, of a log without
-    steps, nor of a task of less than a minute: Kubernetes has times in seconds. Raises SkyError.
+    steps, nor of a task of less than a minute: Kubernetes has times in seconds. An
+    object that may not be changed is left as it is. Raises SkyError.
     """
     now = session.now().astimezone(UTC)
     if task.goodput or not task.uids or not _is_recorded(task, now):
@@ -107,15 +108,18 @@ def record(session: Session, task: TaskStatus) -> TaskStatus:
         return task
     body = {"metadata": {"annotations": {names.GOODPUT: found.text}}}
     metadata = task.identity(next(iter(task.uids)))
-    objects.patch_by_uid(session, task.workload.kind, metadata, body)
+    with suppress(SkyError):  # the history keeps it, too
+        objects.patch_by_uid(session, task.workload.kind, metadata, body)
     return replace(task, goodput=found)
 
 
 def _is_recorded(task: TaskStatus, now: datetime) -> bool:
+    first = task.nodes[0]
     created = age.parse(task.created_at) or now
-    ended = age.parse(task.nodes[0].ended_at) or now
+    ended = age.parse(first.ended_at) or now
     has_lasted = ended - created >= _SHORTEST
-    return has_lasted and task.state.ended and not task.workload.independent_nodes
+    has_ended = task.state.ended and first.state.ended
+    return has_lasted and has_ended and not task.workload.independent_nodes
 
 
 def _read_task(
