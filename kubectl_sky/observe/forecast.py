@@ -25,6 +25,7 @@ from kubectl_sky.observe.queue_topology import (
     Topology,
     are_all_running,
     find_topology,
+    is_ready,
     list_placed,
 )
 from kubectl_sky.observe.queues import Queue
@@ -377,7 +378,8 @@ class _Placer:
         """Place pods of one kind; return what they wait for if there is no room for them."""
         self.unchecked += find_unchecked(item.spec)
         spec = self._without_devices(item.spec)
-        found = find_room(spec, self._nodes, self._running)
+        nodes = filter(is_ready, self._nodes) if demand.is_placed else self._nodes
+        found = find_room(spec, nodes, self._running)
         _, rooms = choose_domain(found, demand.levels)
         fits = sum(room.count for room in rooms)
         taken = [room.host for room in rooms for _ in range(room.count)][: item.count]

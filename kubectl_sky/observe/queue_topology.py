@@ -22,12 +22,8 @@ class Topology(Struct, frozen=True):
     levels: tuple[str, ...]
 
     def find_nodes(self, cluster_nodes: Iterable[Node]) -> list[Node]:
-        """Return the cluster nodes that are in it: those that are ready and have all labels."""
-        return [
-            node
-            for node in cluster_nodes
-            if self.levels_in(node) and not any(it.key in _NOT_READY for it in node.spec.taints)
-        ]
+        """Return the cluster nodes that are in it: those that have all labels."""
+        return [node for node in cluster_nodes if self.levels_in(node)]
 
     def levels_in(self, node: Node) -> bool:
         return all(level in node.metadata.labels for level in self.levels)
@@ -35,6 +31,11 @@ class Topology(Struct, frozen=True):
     def list_down_to(self, level: str) -> tuple[str, ...]:
         """Return the levels down to one, whose values name a domain; none without a level."""
         return self.levels[: self.levels.index(level) + 1] if level else ()
+
+
+def is_ready(node: Node) -> bool:
+    """Return whether Kueue places pods on a cluster node, whatever they tolerate."""
+    return not any(taint.key in _NOT_READY for taint in node.spec.taints)
 
 
 def find_topology(

@@ -355,10 +355,9 @@ def with_topology(queue: LocalQueue, levels: Sequence[str] | None = RACKS) -> Lo
 def ask_topology(
     racks: Json, pods: int, queue: LocalQueue, level: str | None = "", **fields: Any
 ) -> Forecast:
-    cluster = ClusterState(
-        read_list(Node, make_racks(racks)), read_list(Pod, fields.get("running", ()))
-    )
-    workload = [Pods(read_as(PodSpec, make_spec("1")), pods)]
+    nodes = fields.get("nodes") or make_racks(racks)
+    cluster = ClusterState(read_list(Node, nodes), read_list(Pod, fields.get("running", ())))
+    workload = [Pods(read_as(PodSpec, fields.get("spec") or make_spec("1")), pods)]
     return forecast(Demand([workload], queue="gold", level=level), cluster, queue)
 
 
@@ -392,6 +391,18 @@ def test_queue_with_a_topology_waits_for_room_in_one_domain() -> None:
     assert ask_topology({"a/1": 1, "a/2": 1}, 2, queue, "block", running=busy).outlook == "now"
     again = ask_topology({"a/1": 1, "b/1": 1}, 2, queue, "rack", running=busy)
     assert again.outlook == "later", "another rack of the same name"
+
+
+def test_queue_with_a_topology_waits_for_cluster_nodes_that_are_not_ready() -> None:
+    nodes = make_racks({"a/1": 2})
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    nodes[1]["spec"] = {"taints": [taint]}
+    spec = make_spec("3", tolerations=[{"operator": "Exists"}])
+    queue = with_topology(make_queue(resourceGroups=[GROUP_OF_8]))
+
+    found = ask_topology({}, 2, queue, "rack", nodes=nodes, spec=spec)
+
+    assert str(found).startswith("waits in queue gold: 1 of 2 nodes fit now in one rack")
 
 
 @pytest.mark.parametrize("levels", [None, ("block", "rack")])
