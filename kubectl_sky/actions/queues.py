@@ -100,9 +100,10 @@ def _read_cluster_queues(session: Session) -> dict[str, QueueState]:
 
 
 def _read_topologies(session: Session) -> dict[str, list[str]] | None:
-    """Return the levels of topologies by name; None without permission to list them."""
-    items = _list_if_allowed(session, kinds.TOPOLOGY)
-    if items is None:
+    """Return the levels of topologies by name; None if they cannot be listed."""
+    try:
+        items = access.list_kueue(session, kinds.TOPOLOGY)
+    except (Forbidden, NotServed):
         return None
     return {it.metadata.name: [level.node_label for level in it.spec.levels] for it in items}
 

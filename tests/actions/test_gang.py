@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kubectl_sky.actions import queues
 from kubectl_sky.tasks import room
 from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Run, Submitter
@@ -281,3 +282,17 @@ def test_topology_of_queue_is_read_from_its_flavors(
     assert by_kueue is (annotations.get(names.REQUIRED_TOPOLOGY) == "example.com/rack")
     assert by_kueue is not forbidden
     assert ("affinity" in job["spec"]) is forbidden
+
+
+def test_topologies_of_kueue_that_does_not_serve_them_are_not_known(api: FakeCluster) -> None:
+    put_queue(api)
+    api.kinds.add(kinds.COHORT)
+
+    def read_topologies() -> object:
+        queue = queues.read_local_queues(api.session(), "default")["racks"]
+        assert queue.cluster_queue
+        return queue.cluster_queue.topologies
+
+    assert read_topologies() == {"racks": ["example.com/rack", "kubernetes.io/hostname"]}
+    api.kinds.remove(kinds.TOPOLOGY)
+    assert read_topologies() is None
