@@ -37,6 +37,7 @@ from kubectl_sky.observe.room import (
     find_room,
     find_unchecked,
     find_victims,
+    keep_others_away,
     list_requests,
     list_sizes,
     number_that_fits,
@@ -349,6 +350,10 @@ def _place(groups: Sequence[Pods], demand: Demand, cluster: ClusterState) -> For
         if found := placer.place(item, demand):
             return found
 
+    # Which cluster nodes a queue chooses is not known.
+    chosen = [it.metadata.name for it in cluster.nodes] if demand.is_placed else placer.hosts
+    if keep_others_away(cluster.running or (), chosen):
+        placer.unchecked.append("the rules of running pods")
     total = sum(item.count for item in groups)
     hosts = tuple(dict.fromkeys(placer.hosts))
     started = len(placer.hosts)

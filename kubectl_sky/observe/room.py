@@ -1,7 +1,7 @@
 """Find room for pods: which cluster nodes accept them, what is free there, whom they preempt."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from kubectl_sky.words.core_objects import LimitRange, Node, Taint
 from kubectl_sky.words.pod_objects import NodeRule, NodeTerm, Pod, PodSpec, Toleration
 
 PODS = "pods"
+_HOSTNAME = "kubernetes.io/hostname"
 _PERMANENT = ("DaemonSet", "Node")  # owners of pods that no task waits for
 
 
@@ -244,3 +245,13 @@ def find_unchecked(spec: PodSpec) -> Iterator[str]:
         yield f"scheduling gate {gate.name}"
     if spec.scheduler_name not in ("", "default-scheduler"):
         yield f"scheduler {spec.scheduler_name}"
+
+
+def keep_others_away(running: Iterable[Pod], hosts: Collection[str]) -> bool:
+    """Return whether running pods may allow no other pods on these cluster nodes."""
+    for pod in running:
+        rules = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
+        for term in (rules and rules.required) or ():
+            if pod.spec.node_name in hosts or term.topology_key != _HOSTNAME:
+                return True
+    return False

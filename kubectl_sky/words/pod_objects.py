@@ -110,6 +110,7 @@ class PodTerm(Fields, frozen=True, kw_only=True):
 
     namespace_selector: dict[str, object] | None = None
     namespaces: tuple[str, ...] | None = None
+    topology_key: str = ""
 
 
 class WeightedPodTerm(Fields, frozen=True, kw_only=True):

@@ -177,6 +177,24 @@ def test_what_the_scheduler_looks_at_too_is_named(fields: Json, unchecked: str) 
     assert found.unchecked == ((unchecked,) if unchecked else ())
 
 
+@pytest.mark.parametrize(
+    ("host", "key", "unchecked"),
+    [
+        ("n1", "kubernetes.io/hostname", ("the rules of running pods",)),
+        ("n2", "kubernetes.io/hostname", ()),
+        ("n2", "zone", ("the rules of running pods",)),
+    ],
+)
+def test_rules_of_running_pods_that_may_keep_the_task_away_are_named(
+    host: str, key: str, unchecked: tuple[str, ...]
+) -> None:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"skypilot-task": "true"}}}
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    running = [make_pod("a", host, "1", affinity={"podAntiAffinity": rules})]
+
+    assert ask(nodes=NODES, running=running).unchecked == unchecked
+
+
 def make_queue(used: str = "0", pending: list[int] | None = None, **spec: Any) -> LocalQueue:
     """A queue of 4 CPUs, whose flavor is the cluster nodes of zone b."""
     resources = [{"name": "cpu", "nominalQuota": 4}]
