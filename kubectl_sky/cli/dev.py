@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.exec import enter
@@ -126,7 +127,7 @@ def up(
     cluster.check()
     ui = _Terminal(form, flags["dry_run"])
     sending = request(_source(file, overrides, flags), cluster, form, flags)
-    task_file = taskfile.prepare(sending.source, ui)
+    task_file = replace(taskfile.prepare(sending.source, ui), after="")
     is_new = flags["new"] or flags["dry_run"] != "none" or task_file.given_id
     if not is_new and (code := _enter_existing(sending, task_file, cluster, ui)) is not None:
         return code

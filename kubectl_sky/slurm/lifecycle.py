@@ -38,8 +38,6 @@ def _put_dependency(draft: Draft, directive: Directive) -> None:
     """Let the task wait for the success of another, as `submit --after` does."""
     if match := _DEPENDENCY.fullmatch(directive.value):
         draft.after = match["task"]
-        text = f"starts when {draft.after} has succeeded, unless --after names another task"
-        draft.note(directive, text)
     elif _JOB_NUMBER.fullmatch(directive.value):
         message = "not carried out: jobs of Slurm are unknown here"
         draft.warn(directive, message, "name a task of the cluster: --dependency=afterok:TASK")

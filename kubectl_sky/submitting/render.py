@@ -45,6 +45,8 @@ def render_files(
         decision = replace(decision, plans=plans)
         log_decisions(task_file, decision)
         ui.notes((*task_file.remarks, *decision.notes))
+        if after := task_file.after:
+            ui.note(f"the manifests do not wait: submit the file with --after {after}")
         if explain and any(task.kubernetes.pod for task in task_file.tasks):
             ui.note("config.kubernetes.pod_config: objects that it changes are not annotated")
         rendered.append(render(task_file, decision, show_secrets, explain))

@@ -177,6 +177,9 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
         prepared.session, task_file, decision, manifests_, guard, replaced=replaced
     )
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
+    if task_file.after and not prepared.options.after:
+        after = f"starts when {task_file.after} has succeeded"
+        ui.note(f"--dependency: {after}, unless --after names another task")
     if new := prepared.options.new_volumes:
         suffix = "" if prepared.options.dry_run == "none" else " (dry run)"
         ui.notes(f'volume "{name}" is created: {new.size}{suffix}' for name in prepared.new_volumes)

@@ -187,9 +187,12 @@ def test_dependency_of_batch_script_waits_unless_flag_names_another_task(
     send("name: other\nrun: 'true'\n", task_id="other001")
     script = "#!/bin/bash\n#SBATCH -J eval -d afterok:train\necho\n"
     send(script, task_id=EVAL)
+    note = "--dependency: starts when train has succeeded, unless --after names another task"
+    assert send.ui.noted.count(note) == 1
     assert target_of(api).note == f"suspended until train ({TRAIN}) has succeeded"
     send(script, task_id="eval0002", after="other")
     assert target_of(api, "eval0002").note == "suspended until other (other001) has succeeded"
+    assert send.ui.noted.count(note) == 1
 
 
 def test_after_pipeline_resumes_only_first_stage(api: FakeCluster, send: Submitter) -> None:

@@ -91,3 +91,15 @@ def test_render_without_runtime_names_omitted_config_map(run: Run, tmp_path: Pat
     }
     assert (code, name.startswith("kubectl-sky-runtime-")) == (0, True)
     assert f"omitted ConfigMap/{name}: " in err
+
+
+def test_render_of_batch_script_with_dependency_says_that_manifests_do_not_wait(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "eval.sbatch"
+    file.write_text("#!/bin/bash\n#SBATCH -J eval -d afterok:train\necho\n")
+    code, out, err = run("render", str(file), "--user", "alice")
+    assert code == 0
+    assert "suspend: true" not in out
+    assert "the manifests do not wait: submit the file with --after train" in err
+    assert "has succeeded" not in err

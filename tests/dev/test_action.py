@@ -94,6 +94,14 @@ def test_dev_of_file_runs_setup_without_run(api: FakeCluster, run: Run) -> None:
     assert sum(name.startswith("jobs ") for name in api.names()) == 1
 
 
+def test_dev_of_batch_script_with_dependency_does_not_wait(api: FakeCluster, run: Run) -> None:
+    Path("eval.sbatch").write_text("#!/bin/bash\n#SBATCH -J eval -d afterok:train\necho\n")
+    code, _, err = run("dev", "up", "eval.sbatch", *DETACHED)
+    assert code == 0, err
+    assert not job(api, "eval-dev")["spec"].get("suspend")
+    assert "has succeeded" not in err
+
+
 def test_dev_follows_until_pod_is_ready(api: FakeCluster, run: Run) -> None:
     api.after("create jobs", lambda: start(api, f"dev-{ID}"))
     code, out, err = run("dev", "--id", ID, "--idle", "1h")

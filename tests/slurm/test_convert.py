@@ -196,10 +196,7 @@ def test_dependency_on_success_is_that_of_the_submit() -> None:
     document = make_document("--dependency=afterok:prep")
     assert document.after == "prep"
     assert document.warnings == ()
-    assert document.notes == (
-        "train.sbatch:2: --dependency=afterok:prep: starts when prep has succeeded,"
-        " unless --after names another task",
-    )
+    assert document.notes == ()
 
 
 def test_output_elsewhere_is_named_once() -> None:
