@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -68,7 +67,6 @@ class UsesRecord(Part, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-@lru_cache(maxsize=4096)  # lists read it again and again
 def read_uses(text: str) -> UsesRecord | None:
     """Return the record of an annotation; None without one, or if it is damaged."""
     try:

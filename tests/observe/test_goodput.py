@@ -211,6 +211,11 @@ def test_a_damaged_record_counts_as_none(text: str) -> None:
     assert read_uses(text) is None
 
 
+def test_what_was_read_of_an_annotation_is_not_kept() -> None:
+    text = '{"uses": {"steps": 1}}'
+    assert read_uses(text) is not read_uses(text)
+
+
 def test_the_time_of_a_finished_node_without_pods_is_unknown() -> None:
     (task,) = tasks(read_jobs([make_job(0, 1, "Complete")]), [])
 
