@@ -87,6 +87,12 @@ _ROWS = (
         "wait until they finish",
     ),
     (
+        "pod-anti-affinity",
+        r"didn't (?:match|satisfy) (?:pod )?(?:pods )?anti-affinity",
+        "{about} cluster nodes run pods that the pod anti-affinity of the task excludes",
+        "wait until they finish; --exclusive or config.kubernetes.pod_config excludes them",
+    ),
+    (
         "pod-affinity",
         r"didn't (?:match|satisfy) (?:pod )?(?:pods )?(?:anti-)?affinity",
         "{about} cluster nodes do not match the pod affinity of config.kubernetes.pod_config",
