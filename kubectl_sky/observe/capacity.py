@@ -194,12 +194,16 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         summary = "; no cluster node has any of these labels"
 
     is_gpu = any("gpu" in key or "accelerator" in key for key in required)
-    names = _gpu_names(required) if not snapshot.of(kinds.NODE) else []
+    required_gpus = _gpu_names(required) if not snapshot.of(kinds.NODE) else []
     lacking, _, total = signal.about.partition("/")
-    if names and lacking == total:
-        return {"lacks": accelerators.missing(names, ())[0], "have": "", "advice": _GPU_LABELS}
+    if required_gpus and lacking == total:
+        return {
+            "lacks": accelerators.missing(required_gpus, ())[0],
+            "have": "",
+            "advice": _GPU_LABELS,
+        }
 
-    wanted = " or ".join(names) or (_fold(required) if required else "")
+    wanted = " or ".join(required_gpus) or (_fold(required) if required else "")
     which = "GPU" if is_gpu else "labels"
     text = f"{signal.about} cluster nodes do not have the {which} that the task requires"
     return {
