@@ -34,17 +34,19 @@ class Requested(Struct, frozen=True):
     image: str = ""
     resources: NodeResources = NodeResources()
     mounts: tuple[PvcMount, ...] = ()
-    buckets: tuple[BucketMount, ...] = ()
     envs: Mapping[str, str] = {}  # those of the task file that are not named like secrets
 
 
-def requested(item: TaskObject) -> Requested:
-    """Return what an object's nodes request: of several templates, the last one is the workers'."""
+def requested(item: TaskObject) -> tuple[Requested, tuple[BucketMount, ...]]:
+    """Return what an object's nodes request, and their buckets, whose pod templates have secrets.
+
+    Of several templates, the last one is the workers'.
+    """
     templates = registry.of(item).pod_templates(item)
     containers = templates[-1].spec.containers if templates else ()
     main = next((entry for entry in containers if entry.name == names.CONTAINER), None)
     if main is None:
-        return Requested()  # the pod template in an AppWrapper may be anything
+        return Requested(), ()  # the pod template in an AppWrapper may be anything
 
     resources = main.resources or Resources()
     sizes = {**(resources.limits or {}), **(resources.requests or {})}
@@ -57,13 +59,9 @@ def requested(item: TaskObject) -> Requested:
         gpus, str(sizes.get("cpu", "")), str(sizes.get("memory", "")), accelerators
     )
     mounts = list(list_mounts(templates[-1], main))
-    return Requested(
-        main.image,
-        requested_sizes,
-        tuple(mount for mount in mounts if isinstance(mount, PvcMount)),
-        tuple(mount for mount in mounts if isinstance(mount, BucketMount)),
-        dict(_user_variables(main)),
-    )
+    claims = tuple(mount for mount in mounts if isinstance(mount, PvcMount))
+    buckets = tuple(mount for mount in mounts if isinstance(mount, BucketMount))
+    return Requested(main.image, requested_sizes, claims, dict(_user_variables(main))), buckets
 
 
 def _user_variables(container: TaskContainer) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from kubectl_sky.observe import ownership, reasons
 from kubectl_sky.observe.deletion import NOT_DELETED, Deletion, deletion_of
 from kubectl_sky.observe.documents import Task, TaskMetadata
 from kubectl_sky.observe.escapes import plain
-from kubectl_sky.observe.mounts import Mount
+from kubectl_sky.observe.mounts import BucketMount, Mount
 from kubectl_sky.observe.nodes import (
     NodeStatus,
     State,
@@ -78,6 +78,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     interactive: bool = False  # whether its nodes stay up until it is stopped
     logs: str = ""  # PVC:PATH, the folder to which nodes also write their logs
     requested: Requested = Requested()  # what each of its nodes requests
+    buckets: tuple[BucketMount, ...] = ()  # with its pod template: not for records
     after: str = ""  # id and name of the task that must have succeeded before
     lost: str = ""  # why that can no longer succeed
     queueing: Mapping[str, str] = {}  # labels for its queue, to set when it is resumed
@@ -220,7 +221,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def mounts(self) -> Sequence[Mount]:
         """Where its nodes have volumes and buckets."""
-        return (*self.requested.mounts, *self.requested.buckets)
+        return (*self.requested.mounts, *self.buckets)
 
     @property
     def results(self) -> Mount | None:
@@ -485,6 +486,7 @@ def of(task: TaskObjects) -> TaskStatus:
     annotations = metadata.annotations
     limit = annotations.get(names.MAX_DURATION)
     causes = {LATE: Notice(f"it ran longer than max_duration {limit}")} if limit else {}
+    requests, buckets = requested(items[0])
 
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
@@ -505,7 +507,8 @@ def of(task: TaskObjects) -> TaskStatus:
         on_hang=annotations.get(names.ON_HANG, ""),
         interactive=names.INTERACTIVE in annotations,
         logs=annotations.get(names.LOGS, ""),
-        requested=requested(items[0]),
+        requested=requests,
+        buckets=buckets,
         after=annotations.get(names.AFTER, ""),
         queueing=deferred_queueing(annotations),
         causes=causes,

@@ -177,7 +177,7 @@ def test_pod_that_reads_a_bucket_has_what_the_pods_of_its_task_had(
     send: Submitter, api: FakeCluster
 ) -> None:
     task = _finish(send, api, BUCKETS)
-    bucket = task.requested.buckets[1]
+    bucket = task.buckets[1]
     reader = bucket_task(bucket)
     assert reader["resources"]["image_id"] == "docker.io/rclone/rclone:1.68.2"
     (container,) = reader["config"]["kubernetes"]["pod_config"]["spec"]["containers"]

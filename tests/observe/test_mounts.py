@@ -77,7 +77,7 @@ def test_mounts_are_those_of_pvcs_in_the_pod_template() -> None:
         }
     ]
     (item,) = read_jobs([job])
-    assert requested(item).mounts == (PvcMount("/data", "data", "a"), PvcMount("~/x", "data"))
+    assert requested(item)[0].mounts == (PvcMount("/data", "data", "a"), PvcMount("~/x", "data"))
 
 
 def test_bucket_of_a_csi_driver_is_read_in_a_volume_of_that_driver() -> None:
@@ -97,7 +97,7 @@ def test_bucket_of_a_csi_driver_is_read_in_a_volume_of_that_driver() -> None:
     }
     job["spec"]["template"] = {"metadata": {"annotations": annotations}, "spec": spec}
     (item,) = read_jobs([job])
-    (bucket,) = requested(item).buckets
+    _, (bucket,) = requested(item)
     assert (bucket.title, bucket.read_only) == ("/out", False)
     assert locate([bucket], "/out/run7") == (bucket, "llm/run7")
 

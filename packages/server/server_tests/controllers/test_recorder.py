@@ -234,6 +234,17 @@ def test_record_has_no_words_of_the_program(api: FakeCluster, send: Submitter) -
     assert shown.note == "node-0: exit code 1"
 
 
+def test_record_of_a_task_with_a_bucket_has_no_secret_variable(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(f"{TASK}envs: {{WANDB_API_KEY: hunter2}}\nfile_mounts: {{/in: 's3://data/images'}}\n")
+    finish(api, f"train-{ID}")
+    (task,) = find.list_tasks(api.session(), Scope("default", None))
+    assert task.mounts
+    history.record(api.session(), "default", [task], 1)
+    assert "hunter2" not in json.dumps(api.get(kinds.CONFIG_MAP, names.HISTORY))
+
+
 def test_record_of_earlier_version_loses_words_of_the_program_when_written(
     api: FakeCluster, send: Submitter
 ) -> None:
