@@ -1,5 +1,6 @@
 """Where the nodes of a task have the folders of volumes and buckets."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -72,10 +73,10 @@ class BucketMount(Struct, frozen=True):
         scheme = self.url.partition(":")[0]
         program = _COPY_PROGRAMS.get(scheme)
         if not program:
-            return f"read {self.url} with a program of its store, such as rclone"
+            return f"read {shlex.quote(self.url)} with a program of its store, such as rclone"
         endpoint = self.variables.get("RCLONE_CONFIG_SRC_ENDPOINT")
-        flag = f" --endpoint-url {endpoint}" if endpoint and scheme == "s3" else ""
-        return f"to read it here: `{program} {self.url} .{flag}`"
+        flags = ["--endpoint-url", endpoint] if endpoint and scheme == "s3" else []
+        return f"to read it here: `{program} {shlex.join([self.url, '.', *flags])}`"
 
 
 Mount = PvcMount | BucketMount

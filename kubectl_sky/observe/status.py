@@ -1,5 +1,6 @@
 """Compute the status of tasks from their objects and pods."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -231,7 +232,9 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def results_step(self) -> str:
         """How to copy what it has written to a volume or bucket; empty without one."""
-        return f"kubectl sky cp {self.id}:{self.results.path} ." if self.results else ""
+        if not self.results:
+            return ""
+        return shlex.join(["kubectl", "sky", "cp", f"{self.id}:{self.results.path}", "."])
 
     @property
     def next_step(self) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from kubectl_sky.cli.volume_pods import bucket_task
-from kubectl_sky.observe.mounts import PvcMount, locate
+from kubectl_sky.observe.mounts import BucketMount, PvcMount, locate
 from kubectl_sky.observe.requested import requested
-from tests.builders import make_job
+from kubectl_sky.observe.status import tasks
+from kubectl_sky.words.pod_objects import EnvVar, PodTemplate, TaskContainer, Volume
+from tests.builders import ID, make_job
 from tests.reading import read_jobs
 
 
@@ -109,3 +111,31 @@ def test_bucket_of_a_csi_driver_is_read_in_a_volume_of_that_driver() -> None:
     assert container["volumeMounts"] == [
         {"name": "volume", "mountPath": "/volume", "readOnly": True}
     ]
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "hint"),
+    [
+        (
+            "s3://b/$(id)",
+            "https://e;id",
+            "`aws s3 cp --recursive 's3://b/$(id)' . --endpoint-url 'https://e;id'`",
+        ),
+        ("https://e/;id", "", "read 'https://e/;id' with a program of its store"),
+    ],
+)
+def test_copy_hint_of_a_bucket_quotes_words_of_the_task(url: str, endpoint: str, hint: str) -> None:
+    variables = {"KUBECTL_SKY_SOURCE": url, "RCLONE_CONFIG_SRC_ENDPOINT": endpoint}
+    env = tuple(EnvVar(name=name, value=value) for name, value in variables.items())
+    bucket = BucketMount("/out", PodTemplate(), Volume(), TaskContainer(env=env))
+    assert hint in bucket.copy_hint
+
+
+def test_results_step_of_a_task_quotes_the_path() -> None:
+    job = make_job()
+    mounts = [{"name": "v", "mountPath": "/a $(id)"}]
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    containers = [{"name": "main", "volumeMounts": mounts}]
+    job["spec"]["template"] = {"spec": {"volumes": volumes, "containers": containers}}
+    (task,) = tasks(read_jobs([job]), [])
+    assert task.results_step == f"kubectl sky cp '{ID}:/a $(id)' ."
