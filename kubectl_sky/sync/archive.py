@@ -289,9 +289,12 @@ def _pieces(entry: Entry) -> Iterator[Part]:
 
 
 def _content_from(entry: Entry, offset: int) -> Iterator[bytes]:
-    """Yield the bytes of a part of a large file."""
+    """Yield the bytes of a part of a large file, which may have grown, but not been replaced."""
     remaining = min(PART_BYTES, entry.size - offset)
     with _open(entry) as file:
+        status = os.fstat(file.fileno())
+        if not os.path.samestat(status, entry.status):
+            raise _changed(entry)
         file.seek(offset)
         while remaining and (chunk := file.read(min(remaining, _CHUNK))):
             remaining -= len(chunk)

@@ -49,6 +49,22 @@ def test_parts_of_large_files_can_be_written_in_any_order(
     assert (target / "rest").stat().st_size == 1_500_000
 
 
+def test_large_file_that_is_replaced_between_its_parts_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "PART_BYTES", 1 << 20)
+    (tmp_path / "big").write_bytes(bytes(2 << 20))
+    _, first, second = parts(tmp_path / "big", "big", print)
+    with (tmp_path / "big").open("ab") as file:
+        file.write(b"more")
+    assert len(b"".join(first.blocks())) == 1 << 20
+
+    (tmp_path / "new").write_bytes(bytes(2 << 20))
+    (tmp_path / "new").replace(tmp_path / "big")
+    with pytest.raises(UserError, match="big changed while it was being read"):
+        list(second.blocks())
+
+
 def test_packed_folder_extracted_is_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "from"
     notes = list[str]()
