@@ -369,7 +369,8 @@ class Session:
 
     def _request(self, outgoing: Outgoing, target: Target, deadline: float) -> Request:
         assert outgoing.info.path.startswith("/")  # otherwise it could change the host
-        query = f"?{urlencode(outgoing.query)}" if outgoing.query else ""
+        words = urlencode(outgoing.query, errors="surrogateescape")  # names of files are bytes
+        query = f"?{words}" if words else ""
         return Request(
             outgoing.info.method,
             f"{target.server}{outgoing.info.path}{query}",

@@ -1,5 +1,6 @@
 """Retried requests, and sessions shared by many threads."""
 
+import os
 import subprocess
 import sys
 import time
@@ -169,3 +170,8 @@ def test_import_does_not_load_typed_models() -> None:
 def test_version_with_slash_at_its_end_is_served(session: Session) -> None:
     """As some clients ask for it."""
     assert session.send("GET", "/version/").body == session.send("GET", "/version").body
+
+
+def test_request_with_a_file_name_that_is_not_utf8_is_sent(session: Session) -> None:
+    query = {"command": os.fsdecode(b"\xff")}
+    assert session.send("GET", "/version", query=query).body["major"]
