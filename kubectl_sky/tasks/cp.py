@@ -75,8 +75,10 @@ sum=$(command -v cksum || command -v md5sum)
 send -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 """
 
-# Writes stdin to a file from a MiB on, and makes the file read-only if that is wanted.
+# Writes stdin to a file from a MiB on, and makes the file read-only if that is wanted. A part that
+# is sent again finds it read-only.
 _WRITE_SCRIPT = """
+[ ! -e "$1" ] || [ -w "$1" ] || chmod u+w "$1"
 dd of="$1" bs=1048576 seek="$2" conv=notrunc || exit
 [ -z "$3" ] || chmod u-w "$1"
 """
@@ -323,7 +325,7 @@ class Place(Struct, frozen=True):
             hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
             raise UserError(f"{path}: no such {what} in {node}", hint)
         if code:
-            raise UserError(f"tar in {node} failed: {stderr.line or f'exit code {code}'}")
+            raise UserError(f"copying in {node} failed: {stderr.line or f'exit code {code}'}")
 
 
 class _Tar:

@@ -1,7 +1,11 @@
 """Copies whose connection is lost after a long time."""
 
+import os
+import subprocess
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import sleep
 
 import pytest
@@ -11,12 +15,14 @@ from kubectl_sky.cluster import session as sessions
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Unreachable
+from kubectl_sky.sync import archive
 from kubectl_sky.tasks.cp import Place
 from kubectl_sky.tasks.ui import UI
 from tests.attacks.tars import entry, tar
 from tests.fake_cluster import FakeCluster
 
 _TIMEOUT = 0.2
+_USER = 65534 if os.geteuid() == 0 else None
 
 
 @pytest.fixture
@@ -68,3 +74,39 @@ def test_part_that_is_lost_after_a_long_time_is_sent_again(
     place.put(str(tmp_path / "a"), "/in/")
     assert len(sent) == 2
     assert sent[0] == sent[1]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of a user who is not root: root may write read-only files."""
+    with TemporaryDirectory() as path:
+        if _USER:
+            os.chown(path, _USER, -1)
+        yield Path(path)
+
+
+def test_parts_of_read_only_file_that_are_sent_again_give_the_same_file(
+    place: Place, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "PART_BYTES", 2 << 20)
+    source = tmp_path / "big"
+    source.write_bytes(os.urandom(5_000_000))
+    source.chmod(0o444)
+    runs: list[list[str]] = []
+
+    def execute(session: Session, program: Program, pipes: Pipes) -> int:
+        command = program.command
+        data = b"".join(pipes.stdin or ())
+        done = subprocess.run(command, input=data, capture_output=True, user=_USER, check=False)
+        pipes.stdout(done.stdout)
+        pipes.stderr(done.stderr)
+        runs.append(list(command))
+        if pipes.stdin is not None and runs.count(runs[-1]) == 1:
+            raise Unreachable("the connection was lost")
+        return done.returncode
+
+    monkeypatch.setattr(executing, "run", execute)
+    place.put(str(source), f"{folder}/")
+    assert len(runs) == 1 + 2 * 4, "each part twice"
+    assert (folder / "big").read_bytes() == source.read_bytes()
+    assert (folder / "big").stat().st_mode & 0o777 == 0o444
