@@ -381,6 +381,8 @@ class _Format(click.ParamType[str | None]):
             text = path.expanduser().read_text(errors="replace")
         except OSError as error:
             self.fail(f"{path}: {bounded.reason(error)}")
+        except RuntimeError:
+            self.fail(f"{path}: home folder not found")
         if form == "jsonpath":
             return text
         lines = [line.split() for line in text.splitlines()]

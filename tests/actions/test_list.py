@@ -281,3 +281,8 @@ def test_template_file_that_cannot_be_used_is_refused(
         (tmp_path / "none").write_text(text)
     code, _, err = run("version", "-o", "custom-columns-file=none")
     assert (code, message in err) == (2, True), err
+
+
+def test_template_file_in_the_home_folder_of_an_unknown_user_is_refused(run: Run) -> None:
+    code, _, err = run("version", "-o", "jsonpath-file=~no-such-user/path")
+    assert (code, "~no-such-user/path: home folder not found" in err) == (2, True), err
