@@ -153,10 +153,6 @@ class Results(Struct, frozen=True):
     mount: Mount
     paths: tuple[CopyPath, CopyPath]
 
-    @property
-    def writes(self) -> bool:
-        return self.paths[1].is_remote
-
 
 def locate_results(ended: NodeEnded, paths: tuple[CopyPath, CopyPath]) -> Results:
     """Return the volume or bucket that has the path of a task that has ended.
