@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kubectl_sky.observe.mounts import BucketMount, Mount
     from kubectl_sky.tasks.find import Scope
     from kubectl_sky.tasks.volume_pods import VolumePod
+    from kubectl_sky.words.pod_objects import TemplateMetadata
 
 Json = dict[str, Any]
 
@@ -43,6 +45,7 @@ _WRITER = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+_OF_TASK = re.compile(r"(kubernetes\.io|x-k8s\.io|volcano\.sh|kubectl-sky)/")
 _READER = {**_WRITER, "runAsNonRoot": True, "runAsUser": 1000}
 
 
@@ -58,10 +61,12 @@ def bucket_task(bucket: "BucketMount") -> Json:
     spec: Json = {}
     if template.spec.service_account_name:
         spec["serviceAccountName"] = template.spec.service_account_name
+    if template.spec.image_pull_secrets:
+        spec["imagePullSecrets"] = list(template.spec.image_pull_secrets)
     if not bucket.copier:
         spec["volumes"] = [{"name": _NAME, "csi": {**(bucket.volume.csi or {}), "readOnly": True}}]
         container["volumeMounts"] = [{"name": _NAME, "mountPath": _FOLDER, "readOnly": True}]
-        return _task(_READER, spec, container, template.metadata.annotations or {})
+        return _task(_READER, spec, container, template.metadata)
 
     container["env"] = [
         {"name": item.name, "value": item.value}
@@ -71,7 +76,7 @@ def bucket_task(bucket: "BucketMount") -> Json:
         if not item.name.startswith("KUBECTL_SKY_")
     ]
     container["envFrom"] = list(bucket.copier.env_from or ())
-    task = _task(_READER, spec, container)
+    task = _task(_READER, spec, container, template.metadata)
     task["resources"]["image_id"] = bucket.copier.image
     return task
 
@@ -80,14 +85,16 @@ def _task(
     context: Json,
     spec: Json | None = None,
     container: Json | None = None,
-    annotations: Mapping[str, str] | None = None,
+    metadata: "TemplateMetadata | None" = None,
 ) -> Json:
     from kubectl_sky.tasks.volume_pods import READER_TASK
 
     main = {"name": "main", "securityContext": context, **(container or {})}
     pod_config: Json = {"spec": {**(spec or {}), "containers": [main]}}
-    if annotations:
-        pod_config["metadata"] = {"annotations": dict(annotations)}
+    if metadata:
+        labels = _of_cloud(metadata.labels)
+        annotations = _of_cloud(metadata.annotations or {})
+        pod_config["metadata"] = {"labels": labels, "annotations": annotations}
     return {
         "name": READER_TASK,
         "resources": {"cpus": "0.1+", "memory": "0.1+"},
@@ -95,6 +102,11 @@ def _task(
         "run": _IDLE,
         "config": {"kubernetes": {"pod_config": pod_config}},
     }
+
+
+def _of_cloud(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels or annotations that clouds read, such as those of workload identities."""
+    return {key: text for key, text in values.items() if "/" in key and not _OF_TASK.search(key)}
 
 
 class Volumes(Struct, frozen=True):

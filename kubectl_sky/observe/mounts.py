@@ -1,5 +1,6 @@
 """Where the nodes of a task have the folders of volumes and buckets."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -12,7 +13,7 @@ from kubectl_sky.words.documents import Note, Part
 from kubectl_sky.words.expansion import unescape
 from kubectl_sky.words.pod_objects import PodTemplate, TaskContainer, Volume, VolumeMount
 
-_BUCKET = "bucket-"  # volumes of buckets have a number after it
+_BUCKET = re.compile(r"bucket-\d+")
 _LINKS = "KUBECTL_SKY_LINKS"
 _COPY_PROGRAMS = {"s3": "aws s3 cp --recursive", "gs": "gcloud storage cp --recursive"}
 _SOURCE = "KUBECTL_SKY_SOURCE"
@@ -96,7 +97,7 @@ def list_mounts(template: PodTemplate, container: TaskContainer) -> Iterator[Mou
         volume = volumes.get(mount.name)
         if volume and volume.claim:
             yield PvcMount(path, volume.claim, mount.sub_path, mount.read_only)
-        elif volume and volume.name.startswith(_BUCKET):
+        elif volume and _BUCKET.fullmatch(volume.name):
             yield from _bucket(template, volume, mount, path)
 
 

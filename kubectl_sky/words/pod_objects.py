@@ -175,6 +175,7 @@ class TaskTemplateSpec(TemplateSpec, frozen=True, kw_only=True):
     containers: tuple[TaskContainer, ...] = ()
     init_containers: tuple[TaskContainer, ...] | None = None
     service_account_name: str = ""
+    image_pull_secrets: tuple[Texts, ...] | None = None
 
 
 class TemplateMetadata(Fields, frozen=True, kw_only=True):

@@ -187,3 +187,19 @@ def test_pod_that_reads_a_bucket_has_what_the_pods_of_its_task_had(
     assert env["AWS_ACCESS_KEY_ID"] == {"valueFrom": {"secretKeyRef": key}}
     assert not [name for name in env if name.startswith("KUBECTL_SKY_")]
     assert container["securityContext"]["runAsUser"] == 1000
+
+
+def test_pod_that_reads_a_bucket_has_the_identity_and_the_registry_of_its_task(
+    send: Submitter, api: FakeCluster
+) -> None:
+    config = """config:
+  kubernetes:
+    pod_config:
+      metadata: {labels: {azure.workload.identity/use: "true"}, annotations: {eks/x: y}}
+      spec: {imagePullSecrets: [{name: registry}]}
+"""
+    task = _finish(send, api, BUCKETS + config)
+    reader = bucket_task(task.buckets[1])["config"]["kubernetes"]["pod_config"]
+    assert reader["metadata"]["labels"] == {"azure.workload.identity/use": "true"}
+    assert reader["metadata"]["annotations"] == {"eks/x": "y"}
+    assert reader["spec"]["imagePullSecrets"] == [{"name": "registry"}]

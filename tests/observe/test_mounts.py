@@ -89,11 +89,11 @@ def test_bucket_of_a_csi_driver_is_read_in_a_volume_of_that_driver() -> None:
     annotations = {"gke-gcsfuse/volumes": "true"}
     spec = {
         "serviceAccountName": "trainer",
-        "volumes": [{"name": "bucket-0", "csi": csi}, {"name": "secrets", "csi": csi}],
+        "volumes": [{"name": "bucket-0", "csi": csi}, {"name": "bucket-list", "csi": csi}],
         "containers": [
             {
                 "name": "main",
-                "volumeMounts": [mount, {"name": "secrets", "mountPath": "/secrets"}],
+                "volumeMounts": [mount, {"name": "bucket-list", "mountPath": "/list"}],
             }
         ],
     }
