@@ -37,13 +37,21 @@ _USAGE_SCRIPT = (
     f'[ -e "$1" ] || exit {_NOT_FOUND}\ncd "$1" 2> /dev/null && exec du -k -d 1 .\ndu -k "$1"'
 )
 # Downloads a path of a bucket. A connection without a byte is taken for lost, so it prints some.
+# It first ends the program of a lost connection, and stops before the kubelet evicts pods.
 _DOWNLOAD_SCRIPT = """
 program=$1 source=$2 target=$3
 command -v "$program" > /dev/null || { echo "the image has no $program" >&2; exit 1; }
 mkdir -p "${target%/*}"
+[ ! -e "$target.pid" ] || kill -9 "$(cat "$target.pid")" 2> /dev/null
 "$program" --config "" copyto --links --contimeout 15s --timeout 1m --low-level-retries 1 \\
   --retries-sleep 2s "$source" "$target" 2> "$target.log" &
+echo "$!" > "$target.pid"
 while kill -0 "$!" 2> /dev/null; do
+  if df -P -k "${target%/*}" | awk 'NR == 2 { low = $4 < 0.15 * $2 } END { exit !low }'; then
+    kill "$!"
+    echo "the disk of the cluster node is almost full" >&2
+    exit 1
+  fi
   sleep 1
   echo
 done

@@ -1,7 +1,9 @@
 """Volumes in running pods: which pod opens one, and what is read there."""
 
 import os
+import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 
@@ -108,25 +110,33 @@ COPIER = """#!/bin/sh
 [ "$1 $2 $3" = "--config  copyto" ] || exit 2
 for word; do source=$target target=$word; done
 case $source in
+*/slow) exec sleep 5 ;;
 SRC:*) cp -r "$STORE/${source#SRC:}" "$target" ;;
 esac
 """
+DF = """#!/bin/sh
+echo "Filesystem 1024-blocks Used Available Capacity Mounted on"
+echo "disk 100 0 $(cat "$STORE/free") 0% /"
+"""
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"), [("run7", ""), ("run7/log", ""), ("nope", "No such file or directory")]
-)
-def test_path_of_a_bucket_is_downloaded_to_the_same_path_of_the_pod(
-    api: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, reason: str
-) -> None:
-    copier = tmp_path / "copier"
-    copier.write_text(COPIER)
-    copier.chmod(0o755)
+Download = Callable[[str], None]
+
+
+@pytest.fixture
+def download(api: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Download:
+    """Download a path of a bucket in a shell; the folder of the pod is `bucket`."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {"copier": COPIER, "df": DF}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    (tmp_path / "free").write_text("50")
     (tmp_path / "data" / "out" / "run7").mkdir(parents=True)
     (tmp_path / "data" / "out" / "run7" / "log").write_text("ok")
 
     def execute(session: Session, program: Program, pipes: Pipes) -> int:
-        env = {"STORE": str(tmp_path), "PATH": os.defpath}
+        env = {"STORE": str(tmp_path), "PATH": f"{programs}:{os.defpath}"}
         done = subprocess.run(program.command, env=env, capture_output=True, check=False)
         pipes.stderr(done.stderr)
         return done.returncode
@@ -135,12 +145,43 @@ def test_path_of_a_bucket_is_downloaded_to_the_same_path_of_the_pod(
     variables = {
         "KUBECTL_SKY_SOURCE": "s3://data/out",
         "KUBECTL_SKY_LOCATION": "data/out",
-        "KUBECTL_SKY_PROGRAM": str(copier),
+        "KUBECTL_SKY_PROGRAM": "copier",
         "KUBECTL_SKY_SYNC": "all",
     }
     env = tuple(EnvVar(name=name, value=value) for name, value in variables.items())
     bucket = BucketMount("/out", PodTemplate(), Volume(), TaskContainer(env=env))
     pod = VolumePod(api.session(), "default", "train-0", PurePosixPath(tmp_path / "bucket"))
+    return lambda path: pod.download(bucket, path, print)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("run7", ""), ("run7/log", ""), ("nope", "No such file or directory")]
+)
+def test_path_of_a_bucket_is_downloaded_to_the_same_path_of_the_pod(
+    download: Download, tmp_path: Path, path: str, reason: str
+) -> None:
     with nullcontext() if not reason else pytest.raises(UserError, match=reason):
-        pod.download(bucket, path, print)
+        download(path)
     assert (tmp_path / "bucket" / path).exists() is (not reason)
+
+
+def test_download_of_a_bucket_stops_when_the_disk_is_almost_full(
+    download: Download, tmp_path: Path
+) -> None:
+    (tmp_path / "free").write_text("14")
+    (tmp_path / "data" / "out" / "slow").mkdir()
+    with pytest.raises(UserError, match="the disk of the cluster node is almost full"):
+        download("slow")
+
+
+def test_download_of_a_bucket_after_a_lost_connection_ends_the_earlier_program(
+    download: Download, tmp_path: Path
+) -> None:
+    (tmp_path / "bucket").mkdir()
+    with subprocess.Popen(["sleep", "60"]) as earlier:
+        (tmp_path / "bucket" / "run7.pid").write_text(f"{earlier.pid}\n")
+        try:
+            download("run7")
+            assert earlier.wait(timeout=10) == -signal.SIGKILL
+        finally:
+            earlier.kill()
