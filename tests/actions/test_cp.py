@@ -3,13 +3,14 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import sleep
 
 import pytest
 
+from kubectl_sky.cluster import backoff
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import session as sessions
 from kubectl_sky.cluster.exec import Pipes, Program
@@ -21,26 +22,41 @@ from kubectl_sky.tasks.ui import UI
 from tests.attacks.tars import entry, tar
 from tests.fake_cluster import FakeCluster
 
-_TIMEOUT = 0.2
+_TIMEOUT_SECONDS = 60.0
 _USER = 65534 if os.geteuid() == 0 else None
+
+
+class Clock:
+    """A clock that only moves when a connection is lost, each time after a long time."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def lose(self) -> int:
+        self.seconds += 2 * _TIMEOUT_SECONDS
+        raise Unreachable("the connection was lost")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in (backoff, sessions):
+        monkeypatch.setattr(module, "monotonic", lambda: clock.seconds)
+    return clock
 
 
 @pytest.fixture
 def place(api: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """A pod, reached by a session that waits for a short time for the API server."""
-    monkeypatch.setattr(sessions, "TIMEOUT_SECONDS", _TIMEOUT)
+    """A pod, reached by a session that waits for the API server."""
+    monkeypatch.setattr(sessions, "TIMEOUT_SECONDS", _TIMEOUT_SECONDS)
     session = api.session()
     session.send("GET", "/version")
     return Place(session, partial(Program, "default", "a", "main"), "pod a", UI())
 
 
-def _lose(session: Session, program: Program, pipes: Pipes) -> int:
-    sleep(2 * _TIMEOUT)
-    raise Unreachable("the connection was lost")
-
-
-def test_copy_that_is_lost_after_a_long_time_goes_on(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("losses", [1, 2])
+def test_copy_that_is_lost_after_a_long_time_goes_on_once(
+    clock: Clock, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: int
 ) -> None:
     data = tar(entry("./a", b"x" * 1000))
     runs: list[str] = []
@@ -48,17 +64,23 @@ def test_copy_that_is_lost_after_a_long_time_goes_on(
     def execute(session: Session, program: Program, pipes: Pipes) -> int:
         first = int(program.command[5])
         runs.append(program.command[6])
-        pipes.stdout(b"state\n" + data[:700] if first == 1 else data[first - 1 :])
-        return _lose(session, program, pipes) if first == 1 else 0
+        if len(runs) == 1:
+            pipes.stdout(b"state\n" + data[:700])
+        if len(runs) <= losses:
+            return clock.lose()
+        pipes.stdout(data[first - 1 :])
+        return 0
 
     monkeypatch.setattr(executing, "run", execute)
-    place.get("/out/a", str(tmp_path / "a"))
+    with nullcontext() if losses == 1 else pytest.raises(Unreachable):
+        place.get("/out/a", str(tmp_path / "a"))
     assert runs == ["", "state"]
-    assert (tmp_path / "a").read_bytes() == b"x" * 1000
+    assert losses == 2 or (tmp_path / "a").read_bytes() == b"x" * 1000
 
 
-def test_part_that_is_lost_after_a_long_time_is_sent_again(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("losses", [1, 2])
+def test_part_that_is_lost_after_a_long_time_is_sent_again_once(
+    clock: Clock, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: int
 ) -> None:
     (tmp_path / "a").write_text("x")
     sent: list[bytes] = []
@@ -68,10 +90,11 @@ def test_part_that_is_lost_after_a_long_time_is_sent_again(
             pipes.stdout(b"/in/a")
             return 0
         sent.append(b"".join(pipes.stdin))
-        return 0 if len(sent) == 2 else _lose(session, program, pipes)
+        return clock.lose() if len(sent) <= losses else 0
 
     monkeypatch.setattr(executing, "run", execute)
-    place.put(str(tmp_path / "a"), "/in/")
+    with nullcontext() if losses == 1 else pytest.raises(Unreachable):
+        place.put(str(tmp_path / "a"), "/in/")
     assert len(sent) == 2
     assert sent[0] == sent[1]
 
