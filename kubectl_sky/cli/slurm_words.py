@@ -23,8 +23,6 @@ _OWN = "leave it out: your own tasks are listed; for those of others, use --user
 _ONE_TASK = "use `kubectl sky status TASK`"
 _COLUMNS = "use -o custom-columns=…"
 _WAITS = "leave it out: it waits, unless with --detach"
-_DEV = "use `kubectl sky dev`"
-_FIRST_TASK = "use --after TASK"
 
 # As of SkyPilot: the answer `use --OPTION`, if nothing follows, is another name for the value.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -33,7 +31,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("-J", "--job-name"), "use --name"),
         **dict.fromkeys(("-a", "--array"), "use --array"),
         **dict.fromkeys(("-D", "--chdir"), "use --workdir"),
-        **dict.fromkeys(("-d", "--dependency"), _FIRST_TASK),
+        **dict.fromkeys(("-d", "--dependency"), "use --after TASK"),
         **dict.fromkeys(("-x", "--exclude"), "use --exclude-node NODE"),
         **dict.fromkeys(("-W", "--wait"), _WAITS),
         "--export": "use --env NAME=VALUE",
@@ -55,7 +53,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--export": "use --env NAME=VALUE",
         "--container-image": "use --image",
         "--jobid": "use `kubectl sky exec TASK -- CMD`",
-        "--pty": _DEV,
+        "--pty": "use `kubectl sky dev`",
     },
     "squeue": {
         **dict.fromkeys(("-u", "--user", "--me"), _OWN),

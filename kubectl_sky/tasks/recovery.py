@@ -74,7 +74,7 @@ class Recovery:
 
 def _advise(task: TaskStatus) -> str:
     """Return what to do for a node that may not be recovered."""
-    for node in list_lost(task):
-        return repair(node.host)
+    if lost := list_lost(task):
+        return repair(lost[0].host)
     node = list_refused(task)[0]
     return f"submit it again with --exclude-node {node.leaving or node.refused_by}"

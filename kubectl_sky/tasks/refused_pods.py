@@ -40,10 +40,11 @@ def move_refused(session: Session, task: TaskStatus) -> tuple[list[str], bool]:
 
     def move(node: NodeStatus) -> str | None:
         with suppress(NotFound):  # the task was deleted meanwhile
-            return _move(session, node, jobs[node.job]) if node.job in jobs else ""
+            return _move(session, node, jobs[node.job])
         return ""
 
-    texts = parallel.map_parallel(move, nodes)
+    existing = [node for node in nodes if node.job in jobs]
+    texts = parallel.map_parallel(move, existing)
     return [text for text in texts if text], None in texts
 
 
