@@ -122,6 +122,7 @@ class LiveTasks:
         self._members: dict[Key, set[str]] = defaultdict(set)  # the uids of each task's objects
         self._changed: set[Key] = set()
         self._unsettled: dict[Key, TaskStatus] = {}  # without nodes, or reasons why they wait
+        self._unexplained: list[Key] = []  # since the latest look
         self._seen = Surroundings()
         self._next_look = 0.0
 
@@ -158,12 +159,15 @@ class LiveTasks:
         self._changed.add(key)
 
     def _fold(self) -> Iterator[Changes]:
-        if self._unsettled and monotonic() >= self._next_look:
+        if self._unsettled and not self._unexplained and monotonic() >= self._next_look:
             self._next_look = monotonic() + _LOOK_INTERVAL
-            self._changed.update(self._unsettled)
             waiting = list(self._unsettled.values())
             self._seen = pending.look(self._session, self._scope.namespace, waiting)
+            self._unexplained = sorted(self._unsettled)
 
+        # Only some at a time: changes do not wait for thousands that start.
+        self._changed.update(self._unexplained[:_BATCH])
+        del self._unexplained[:_BATCH]
         keys = sorted(self._changed)
         for start in range(0, len(keys), _BATCH):
             part = keys[start : start + _BATCH]
