@@ -141,6 +141,7 @@ def _show_several(
     """Show tasks one after the other; programs get one list."""
     from kubectl_sky.tasks import evidence, find, pending
     from kubectl_sky.tasks.choice import find_targets
+    from kubectl_sky.tasks.setups import SetupReader
 
     if any(flags.values()):
         flag = next(name for name, is_given in flags.items() if is_given)
@@ -148,6 +149,7 @@ def _show_several(
 
     targets = find_targets(session, scope, choice)
     statuses = [task for target in targets for task in find.tasks_of(target)]
+    statuses = SetupReader(session).explain(statuses)
     explained = pending.explain_all(session, scope.namespace, statuses, statuses)
     latest = {(task.namespace, task.id): task for task in explained}
 
@@ -203,10 +205,7 @@ def _watch(session: "Session", scope: "Scope", target: "Target", form: str | Non
     screen = output.LiveText(form)
     latest = target
     if isinstance(target, TaskStatus):
-        updates: Iterator[Target | None] = (
-            pending.explain_pending(session, snapshot.task) if snapshot else None
-            for snapshot in watch.watch_task(session, target)
-        )
+        updates: Iterator[Target | None] = pending.watch_task(session, target)
     else:
         updates = watch.watch_pipeline(session, scope, target)
     for update in updates:

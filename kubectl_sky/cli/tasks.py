@@ -216,7 +216,7 @@ def details(task: TaskStatus) -> str:
             "" if node.exit_code is None else str(node.exit_code),
             str(node.restarts),
             _duration(node),
-            node.reason,
+            _reason(node),
             node.host,
             node.job,
             node.pod,
@@ -243,6 +243,11 @@ def _describe_files(task: TaskStatus) -> Iterator[str]:
 
 def _suffix(task: TaskStatus | PipelineStatus) -> str:
     return f" — {task.note}" if task.note else ""
+
+
+def _reason(node: NodeStatus) -> str:
+    in_setup = node.setup_since and not node.reason
+    return f"setup {since(node.setup_since)}" if in_setup else node.reason
 
 
 def _duration(node: NodeStatus) -> str:

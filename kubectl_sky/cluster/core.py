@@ -1,18 +1,21 @@
 """The core API: pods and their logs, nodes, events and the current user."""
 
+from collections.abc import Generator
 from time import monotonic
 
 from msgspec import Struct
 
 from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.loglines import LineSplitter
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError
 from kubectl_sky.words import age, kinds
 from kubectl_sky.words.answers import UserReview
 from kubectl_sky.words.core_objects import Event, Node
 from kubectl_sky.words.pod_objects import Pod
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
-_LOG_SECONDS = 30.0  # seconds to read the end of a log
+_LOG_SECONDS = 30.0  # seconds to read the begin or the end of a log
 _NO_LOG = (
     b"unable to retrieve container logs for ",
     b'failed to try resolving symlinks in path "',
@@ -78,6 +81,27 @@ class CoreManager:
             return []
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
         return lines[1:] if truncated and len(lines) > 1 else lines
+
+    def first_lines(
+        self, namespace: str, pod: str, container: str, limit: int
+    ) -> Generator[bytes, None, None]:
+        """Yield the lines of the first bytes of a log, with their times."""
+        query = {"container": container, "limitBytes": str(limit), "timestamps": "true"}
+        splitter = LineSplitter()
+        rest = limit
+        deadline = monotonic() + _LOG_SECONDS
+        path = objects.path(kinds.POD, namespace, pod, "log")
+
+        with self._session.stream(path, query, timeout=_SILENCE_SECONDS) as stream:
+            for chunk in stream:
+                yield from splitter.feed(chunk[:rest])
+                rest -= len(chunk)
+                if rest <= 0:
+                    break
+                if monotonic() > deadline:
+                    raise ClusterError(f"logs of pod {pod} were not read in {_LOG_SECONDS:.0f} s")
+        if remainder := splitter.remainder():
+            yield remainder
 
     def whoami(self) -> str:
         return self.identity().name

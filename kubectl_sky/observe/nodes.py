@@ -84,6 +84,7 @@ class NodeStatus(Part, frozen=True):
     kept_by: Annotated[str, Note("containers that keep its pod although `main` has ended")] = ""
     held_until: Annotated[str, Note("when its failed container, which is held, ends")] = ""
     lost_since: Annotated[str, Note("since when its cluster node has not responded")] = ""
+    setup_since: Annotated[str, Note("since when it is in setup, if its log was read")] = ""
     refused_by: Annotated[str, Note("the cluster node that has refused two of its pods")] = ""
     leaving: Annotated[str, Note("the cluster node that its suspended Job is moved away from")] = ""
     image_digest: Annotated[str, Note("the image that its container runtime has pulled")] = ""

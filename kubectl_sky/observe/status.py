@@ -76,6 +76,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     recovers: bool = False  # whether nodes that the cluster takes away start again
     step_regex: str = ""  # which lines of its log are steps; empty: those of usual trainers
     on_hang: str = ""  # what is done when a node hangs, and after how long: `fail 10m`
+    has_setup: bool = False  # whether its nodes run a setup script
     interactive: bool = False  # whether its nodes stay up until it is stopped
     logs: str = ""  # PVC:PATH, the folder to which nodes also write their logs
     requested: Requested = Requested()  # what each of its nodes requests
@@ -191,11 +192,21 @@ class TaskStatus(Part, frozen=True, dict=True):
         return tuple(sorted(held, key=lambda node: node.held_until, reverse=True))
 
     def state_at(self, now: datetime) -> str:
-        """Return the state, and how long the task is being deleted or a container is still held."""
+        """Return the state, and how long the task is being deleted, held or in setup."""
         if since := age.parse(self.deletion.since):
             return f"{self.state} (deleting {age.duration(now - since)})"
         until = age.parse(self.held[0].held_until) if self.held else None
-        return f"{self.state} (held {age.duration(until - now)})" if until else str(self.state)
+        if until:
+            return f"{self.state} (held {age.duration(until - now)})"
+        since = self._in_setup_since
+        return f"{self.state} (setup {age.duration(now - since)})" if since else str(self.state)
+
+    @property
+    def _in_setup_since(self) -> datetime | None:
+        """Since when nodes are in setup, if no node has come further."""
+        running = [node for node in self.nodes if node.state is State.RUNNING]
+        begins = [age.parse(node.setup_since) for node in running]
+        return min(filter(None, begins), default=None) if all(begins) else None
 
     @property
     def suspended(self) -> bool:
@@ -508,6 +519,7 @@ def of(task: TaskObjects) -> TaskStatus:
         recovers=backend.recovers(items[0]),
         step_regex=annotations.get(names.STEP_REGEX, ""),
         on_hang=annotations.get(names.ON_HANG, ""),
+        has_setup=names.SETUP in annotations,
         interactive=names.INTERACTIVE in annotations,
         logs=annotations.get(names.LOGS, ""),
         requested=requests,

@@ -15,6 +15,7 @@ from statistics import median
 
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.failure import NOTE_PREFIX
+from kubectl_sky.observe.setups import RUN_BEGINS
 from kubectl_sky.words import age
 
 _COUNT = re.compile(
@@ -25,8 +26,6 @@ _COUNT = re.compile(
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?|[\W_]+")
 _OTHER = re.compile(r"\b(eval\w*|valid\w*|test\w*|download\w*|loading|checkpoint\w*)\b", re.I)
 _ELAPSED = re.compile(r"\[(?:(\d{1,4}):)?(\d{1,2}):(\d{2})<")  # of a progress bar
-_SETUP_BEGINS = f"{NOTE_PREFIX}setup begins"
-_RUN_BEGINS = re.compile(rf"{NOTE_PREFIX}setup has ended after \d+ seconds, run begins")
 
 _EPOCH = 1e9  # a number of steps that no epoch has
 _MAX_KINDS = 64  # of lines with a count, in one log
@@ -90,7 +89,6 @@ class StepReader:
         self._pattern = _compile(pattern) if pattern else None
         self._kinds: dict[tuple[bool, str], Steps] = {}
         self._line = 0
-        self.setup_began: datetime | None = None
         self.run_began: datetime | None = None
         self.first: datetime | None = None  # time of its first line
 
@@ -102,7 +100,7 @@ class StepReader:
             return
         self.first = self.first or time
         if text.startswith(NOTE_PREFIX):
-            self._read_note(time, text)
+            self.run_began = time if RUN_BEGINS.match(text) else self.run_began
             return
         self._line += 1
         start = 0.0
@@ -110,12 +108,6 @@ class StepReader:
             elapsed = _read_elapsed(part)
             start = elapsed if number == 0 else start
             self._read_part(time.timestamp() + max(elapsed - start, 0), part)
-
-    def _read_note(self, time: datetime, text: str) -> None:
-        if text.startswith(_SETUP_BEGINS):
-            self.setup_began = time
-        if _RUN_BEGINS.match(text):
-            self.run_began = time
 
     def _read_part(self, time: float, text: str) -> None:
         if self._pattern:

@@ -6,7 +6,7 @@ expire: what nothing tells is unknown, never guessed.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -14,6 +14,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from kubectl_sky.observe.nodes import NodeStatus, State, container, init_statuses
+from kubectl_sky.observe.setups import PodKey, SetupTimes
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds, names
@@ -34,7 +35,8 @@ _MULTIPLE = ("Evicted", "Preempted")  # conditions of Workloads that were queued
 class Phase(StrEnum):
     """A phase of a node. STARTING is the rest of the time on a cluster node before the others.
 
-    SETUP is known of completed nodes. RUN is the rest of the time of the container.
+    SETUP is what a completed node leaves, or else its log tells. RUN is the rest of the time of the
+    container.
     """
 
     QUEUED = "queued"
@@ -58,8 +60,8 @@ class Span(Struct, frozen=True):
         str,
         Note(
             "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `meeting`"
-            " (until all nodes have connected), `setup` (of a completed node, else a part of"
-            " `run`), `run`, or `unknown` for a time that is one of those in the node's `unknown`"
+            " (until all nodes have connected), `setup` (a part of `run` if it is not known),"
+            " `run`, or `unknown` for a time that is one of those in the node's `unknown`"
         ),
     ]
     start: Annotated[datetime, Note("RFC 3339, in UTC")]
@@ -125,10 +127,13 @@ def _exact(seconds: int) -> str:
     return f"{minutes // 60}h{minutes % 60:02}m"
 
 
-def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:
+def task_timeline(
+    snapshot: TaskSnapshot, task: TaskStatus, setups: Mapping[PodKey, SetupTimes]
+) -> TaskTimeline:
+    """Return the timeline of a task; `setups` are what the logs of its pods tell."""
     pods = {pod.metadata.name: pod for pod in snapshot.of(kinds.POD)}
     items = {item.metadata.name: item for item in snapshot.workloads}
-    signs = _signs(snapshot)
+    signs = _signs(snapshot, setups)
     nodes = []
     for node in task.nodes:
         spans, unknown = _phases(signs, node, items.get(node.job), pods.get(node.pod))
@@ -138,13 +143,14 @@ def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:
 
 
 class _Signs(Struct, frozen=True):
-    """Events by the uid of their object, and conditions of Kueue's Workloads by their owner's."""
+    """Events by the uid of their object, conditions of Kueue's by their owner's, setups by pod."""
 
     events: Mapping[str, list[Event]]
     queueing: Mapping[str, list[Condition]]
+    setups: Mapping[PodKey, SetupTimes]
 
 
-def _signs(snapshot: TaskSnapshot) -> _Signs:
+def _signs(snapshot: TaskSnapshot, setups: Mapping[PodKey, SetupTimes]) -> _Signs:
     events: dict[str, list[Event]] = defaultdict(list)
     for event in snapshot.of(kinds.EVENT):
         events[event.involved_object.uid].append(event)
@@ -152,7 +158,7 @@ def _signs(snapshot: TaskSnapshot) -> _Signs:
     for workload in snapshot.of(kinds.QUEUED_WORKLOAD):
         for owner in workload.metadata.owner_references:
             queueing[owner.uid] += workload.status.conditions
-    return _Signs(events, queueing)
+    return _Signs(events, queueing, setups)
 
 
 def _phases(
@@ -179,7 +185,8 @@ def _phases(
         return [*before, *starting], unknown
 
     finished = _time(times.finished_at) or _ended_at(node)
-    running = list(_in_container(node, pod, started, finished))
+    setup = signs.setups.get((pod.metadata.namespace, pod.metadata.name), SetupTimes())
+    running = list(_in_container(node, pod, started, finished, setup))
     if any(span.phase is Phase.UNKNOWN for span in running):
         unknown += (Phase.RUN,)
     return [*before, *starting, *running], unknown
@@ -280,12 +287,18 @@ def _image(signs: _Signs, pod: Pod) -> tuple[Span | None, bool]:
 
 
 def _in_container(
-    node: NodeStatus, pod: Pod, started: datetime, finished: datetime | None
+    node: NodeStatus, pod: Pod, started: datetime, finished: datetime | None, logged: SetupTimes
 ) -> Iterator[Span]:
-    """Yield the phases of the container, which is ready when its startup probe has succeeded."""
+    """Yield the phases of the container, which is ready when its startup probe has succeeded.
+
+    The kubelet may report that some seconds after the setup began.
+    """
     annotations = pod.metadata.annotations
-    left = _left_times(pod)
-    ready = left[0] or _condition_time(pod, "Ready")
+    left_at, left = _left_times(pod)
+    ready = left_at or _condition_time(pod, "Ready")
+    setup = left if left.began else logged
+    if setup.began and not left_at:
+        ready = min(ready or setup.began, setup.began)
 
     start = Phase.FILES
     if names.AWAITS_UPLOAD not in annotations:
@@ -296,31 +309,34 @@ def _in_container(
 
     if ready:
         yield Span(start, started, ready)
-        yield from _setup(left[1:], ready, finished)
+        yield from _setup(setup, ready, finished)
     elif finished is None and (node.awaits_files or node.awaits_nodes):
         yield Span(start, started, None)
     else:
         yield Span(Phase.UNKNOWN, started, finished)
 
 
-def _left_times(pod: Pod) -> Sequence[datetime | None]:
-    """Return when a completed node had started, and when its setup began and ended."""
+def _left_times(pod: Pod) -> tuple[datetime | None, SetupTimes]:
+    """Return when a completed node had started, and the times of its setup."""
     end = container(pod).state.terminated
     match = _TIMES.fullmatch(end.message) if end else None
     texts = match.groups() if match else (None, None, None)
-    return [datetime.fromtimestamp(int(text), UTC) if text else None for text in texts]
+    times = [datetime.fromtimestamp(int(text), UTC) if text else None for text in texts]
+    return times[0], SetupTimes(*times[1:])
 
 
-def _setup(
-    times: Sequence[datetime | None], ready: datetime, finished: datetime | None
-) -> Iterator[Span]:
-    """Yield the time until setup begins, that of setup, if the pod tells them, and the rest."""
-    begun, ended = times
-    if finished and begun and ended and ready <= begun <= ended <= finished:
-        yield Span(Phase.STARTING, ready, begun)
-        yield Span(Phase.SETUP, begun, ended)
-        ready = ended
-    yield Span(Phase.RUN, ready, finished)
+def _setup(setup: SetupTimes, ready: datetime, finished: datetime | None) -> Iterator[Span]:
+    """Yield the time until setup begins, that of setup, if they are known, and the rest."""
+    times = [ready, setup.began, setup.ended, finished]
+    known = [time for time in times if time]
+    if setup.began is None or known != sorted(known):
+        yield Span(Phase.RUN, ready, finished)
+        return
+
+    yield Span(Phase.STARTING, ready, setup.began)
+    yield Span(Phase.SETUP, setup.began, setup.ended or finished)
+    if setup.ended:
+        yield Span(Phase.RUN, setup.ended, finished)
 
 
 def _in_order(spans: list[Span], node: NodeStatus) -> tuple[Span, ...]:

@@ -95,6 +95,8 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
     user_annotations = queueing.annotations(task.kubernetes)
     if resources.priority is not None:
         user_annotations[names.PRIORITY] = str(resources.priority)
+    if task.setup:
+        ours[names.SETUP] = "true"
     if task.on_hang:
         ours[names.ON_HANG] = str(task.on_hang)
     if task.step_regex:

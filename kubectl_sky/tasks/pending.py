@@ -1,5 +1,6 @@
 """Explain why nodes are pending, from Kueue, gang schedulers and events, and report it."""
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -28,6 +29,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import WaitingStage
 from kubectl_sky.tasks import find, room, watch
 from kubectl_sky.tasks.find import Read, Scope
+from kubectl_sky.tasks.setups import SetupReader
 from kubectl_sky.tasks.ui import UI, WaitingLine
 from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
@@ -37,6 +39,7 @@ from kubectl_sky.workloads.workload import QUEUED
 
 _FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
+_SETUP_INTERVAL = 10.0  # seconds between looks at whether nodes are still in setup
 _DIAGNOSIS_INTERVAL = 60.0  # seconds until the cause is looked for again
 _MAX_PREDECESSORS = 100  # that are looked for at a time
 _USUAL_START_SECONDS = 2.0  # seconds that a start may take before a line is written
@@ -44,8 +47,35 @@ _REPORT_INTERVAL = 10.0  # seconds between lines while nodes start one after the
 
 
 def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
-    """Return the task with the reason for each pending node."""
+    """Return the task with the reason for each pending node, and since when others are in setup."""
+    (task,) = SetupReader(session).explain([task])
     return explain(task, read_surroundings(session, task))
+
+
+def watch_task(
+    session: Session, task: TaskStatus, stop: threading.Event | None = None
+) -> Iterator[TaskStatus | None]:
+    """Yield a task as `explain_pending` does, after changes; None when idle.
+
+    Nothing tells that a setup begins or ends: the logs of running nodes are read at intervals.
+    """
+    setups = SetupReader(session)
+    latest: TaskStatus | None = None
+    shown: TaskStatus | None = None
+    next_look = 0.0
+
+    for snapshot in watch.watch_task(session, task, stop):
+        latest = snapshot.task if snapshot else latest
+        looks = latest and monotonic() >= next_look and setups.awaits(latest)
+        if latest is None or not (snapshot or looks):
+            yield None
+            continue
+
+        next_look = monotonic() + _SETUP_INTERVAL
+        (with_setup,) = setups.explain([latest])
+        before = shown
+        shown = explain(with_setup, read_surroundings(session, with_setup))
+        yield shown if snapshot or shown != before else None
 
 
 def read_surroundings(session: Session, task: TaskStatus) -> Surroundings:

@@ -47,6 +47,7 @@ GOODPUT = "kubectl-sky/goodput"  # what the time of a finished task went into, a
 MAX_DURATION = "kubectl-sky/max-duration"  # how long the task may run, as the user wrote it
 NUM_NODES = "kubectl-sky/num-nodes"
 INTERACTIVE = "kubectl-sky/interactive"  # the nodes stay up until the task is stopped
+SETUP = "kubectl-sky/setup"  # the nodes run a setup script
 PIPELINE_NAME = "kubectl-sky/pipeline-name"
 STAGES = "kubectl-sky/stages"  # number of tasks
 STAGE_NAMES = "kubectl-sky/stage-names"  # of its tasks, in order, separated by commas

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import status, timeline
+from kubectl_sky.observe.setups import SetupTimes
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.timeline import NodeTimeline
 from kubectl_sky.words import age, names
@@ -20,6 +21,10 @@ NOW = age.parse("2026-01-01T01:00:00Z")
 
 def at(minute: int, second: int = 0) -> str:
     return f"2026-01-01T00:{minute:02}:{second:02}Z"
+
+
+def minute(number: int) -> datetime:
+    return datetime(2026, 1, 1, 0, number, tzinfo=UTC)
 
 
 def condition(kind: str, minute: int, status: str = "True") -> Json:
@@ -42,14 +47,20 @@ def pod_of(*, ended: int | None = 9, scheduled: int = 1) -> Json:
 
 
 def timeline_of(
-    pod: Json | None, *events: Json, job: Json | None = None, **kinds: Any
+    pod: Json | None,
+    *events: Json,
+    job: Json | None = None,
+    setup: SetupTimes | None = None,
+    **kinds: Any,
 ) -> NodeTimeline:
     job = job or make_job()
     pods = (pod,) if pod else ()
     objects = {"Job": (job,), "Pod": pods, "Event": events, **kinds}
     (task,) = status.tasks(read_jobs([job]), read_pods(pods))
     snapshot = TaskSnapshot(ID, "default", read_objects(objects), task=task)
-    return timeline.task_timeline(snapshot, task).nodes[0]
+    key = ("default", pod["metadata"]["name"]) if pod else ("", "")
+    setups = {key: setup} if setup else {}
+    return timeline.task_timeline(snapshot, task, setups).nodes[0]
 
 
 def shown(node: NodeTimeline) -> list[str]:
@@ -170,7 +181,7 @@ def test_restarted_node_has_its_latest_attempt() -> None:
     snapshot = TaskSnapshot(
         ID, "default", read_objects({"Job": (job,), "Pod": (first, second)}), task=task
     )
-    node = timeline.task_timeline(snapshot, task).nodes[0]
+    node = timeline.task_timeline(snapshot, task, {}).nodes[0]
     assert (node.restarts, shown(node)[0]) == (1, "scheduling 00:30-01:00")
 
 
@@ -197,6 +208,40 @@ def test_setup_is_what_the_completed_pod_tells_within_its_time(
     seconds = [f"{time.timestamp():.0f}" for time in times if time]
     end["message"] = f"setup {' '.join(seconds)}\n"
     assert shown(timeline_of(pod))[-len(expected) :] == expected
+
+
+@pytest.mark.parametrize(
+    ("end", "setup", "expected"),
+    [
+        (None, SetupTimes(minute(4)), ["starting 03:00-04:00", "setup 04:00-"]),
+        (None, SetupTimes(minute(3), minute(6)), ["setup 03:00-06:00", "run 06:00-"]),
+        (9, SetupTimes(minute(3), minute(6)), ["setup 03:00-06:00", "run 06:00-09:00"]),
+        (9, SetupTimes(minute(4)), ["starting 03:00-04:00", "setup 04:00-09:00"]),
+        (9, SetupTimes(minute(4), minute(10)), ["run 03:00-09:00"]),
+        (9, SetupTimes(minute(2)), ["run 03:00-09:00"]),
+        (None, SetupTimes(), ["run 03:00-"]),
+    ],
+)
+def test_setup_of_running_or_failed_pod_is_what_its_log_tells(
+    end: int | None, setup: SetupTimes, expected: list[str]
+) -> None:
+    pod = pod_of(ended=end)
+    assert shown(timeline_of(pod, setup=setup))[-len(expected) :] == expected
+
+
+def test_setup_that_began_before_the_pod_was_ready_ends_the_meeting() -> None:
+    pod = pod_of(ended=None)
+    pod["metadata"]["annotations"][names.AWAITS_NODES] = "true"
+    pod["status"]["conditions"].append(condition("Ready", 5))
+    setup = SetupTimes(minute(4))
+    assert shown(timeline_of(pod, setup=setup))[-2:] == ["meeting 03:00-04:00", "setup 04:00-"]
+    late = SetupTimes(minute(6), minute(7))
+    assert shown(timeline_of(pod, setup=late))[-4:] == [
+        "meeting 03:00-05:00",
+        "starting 05:00-06:00",
+        "setup 06:00-07:00",
+        "run 07:00-",
+    ]
 
 
 def test_clocks_of_the_cluster_that_differ_give_no_negative_times() -> None:

@@ -30,7 +30,7 @@ from kubectl_sky.errors import Forbidden, Interrupted, TaskFailed, attempt
 from kubectl_sky.observe.documents import Task
 from kubectl_sky.observe.logs import Form, Lines
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import find, pending, watch
+from kubectl_sky.tasks import find, pending
 from kubectl_sky.tasks.follow import follow, show
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.ui import UI
@@ -323,10 +323,10 @@ def logs(
 
 def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[Task]:
     """Yield the status of a task after each change, until it has finished."""
-    for snapshot in watch.watch_task(caller.session, task, stop):
-        if snapshot:
-            yield pending.explain_pending(caller.session, snapshot.task).document
-            if snapshot.task.finished:
+    for update in pending.watch_task(caller.session, task, stop):
+        if update:
+            yield update.document
+            if update.finished:
                 return
 
 

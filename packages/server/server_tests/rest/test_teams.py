@@ -284,6 +284,22 @@ def test_timeline_has_the_phases_of_each_node(alice: TestClient, cluster: FakeCl
     assert alice.get(f"/tasks/{first}/timeline").json()["tasks"] == [one]
 
 
+def test_page_of_task_tells_since_when_it_is_in_setup_and_lists_read_no_logs(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    task = "name: train\nsetup: pip install x\nrun: x\n"
+    task_id = alice.post("/tasks/submit", content=task, headers=YAML).json()["task_id"]
+    cluster.log(cluster.start(f"train-{task_id}"), b"kubectl-sky: setup begins\n")
+    (listed,) = alice.get("/tasks").json()["tasks"]
+    assert "setup_since" not in listed["metadata"]["nodes"][0]
+    assert cluster.count("get pods/log") == 0
+
+    shown = alice.get(f"/tasks/{task_id}").json()
+    check(shown)
+    assert shown["status"] == "running"
+    assert shown["metadata"]["nodes"][0]["setup_since"] == "2026-01-01T00:00:00Z"
+
+
 def test_goodput_says_what_cannot_be_told_without_steps(
     alice: TestClient, cluster: FakeCluster
 ) -> None:

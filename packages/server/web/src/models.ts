@@ -211,6 +211,7 @@ export interface Node {
   kept_by?: string;
   held_until?: string;
   lost_since?: string;
+  setup_since?: string;
   refused_by?: string;
   leaving?: string;
   image_digest?: string;
