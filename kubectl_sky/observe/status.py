@@ -204,8 +204,8 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def _in_setup_since(self) -> datetime | None:
         """Since when nodes are in setup, if no node has come further."""
-        running = [node for node in self.nodes if node.state is State.RUNNING]
-        begins = [age.parse(node.setup_since) for node in running]
+        started = [node for node in self.nodes if node.state is not State.PENDING]
+        begins = [age.parse(node.setup_since) for node in started]
         return min(filter(None, begins), default=None) if all(begins) else None
 
     @property

@@ -22,7 +22,9 @@ setup: |
   until [ -e /kubectl-sky/go ]; do sleep 0.2; done
   sleep 1
   printf 'no newline'
-run: echo 'kubectl-sky: setup begins'; sleep 600
+run: |
+  echo 'kubectl-sky: setup begins'
+  sleep 600
 """
 
 
