@@ -34,6 +34,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
     if (name === "task") setTask(data as Task);
   });
   const finished = isFinished(task);
+  const inSetup = task.metadata.nodes.filter((node) => node.setup_since).length;
   const gone = interrupted instanceof ApiError && interrupted.status === 404;
   return (
     <>
@@ -58,7 +59,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
       {task.metadata.note && <p class={`banner ${task.status}`}>{task.metadata.note}</p>}
       <Facts task={task} />
       <Doctor id={id} scope={scope} state={`${task.status} ${task.metadata.note ?? ""}`} />
-      <Timeline id={id} scope={scope} state={`${task.updated_at} ${task.metadata.detailed_status}`} />
+      <Timeline id={id} scope={scope} state={`${task.updated_at} ${task.metadata.detailed_status} ${inSetup}`} />
       <Goodput id={id} scope={scope} />
       <Nodes task={task} scope={scope} />
       <Usage id={id} scope={scope} running={!finished} />
@@ -265,7 +266,8 @@ function Nodes({ task, scope }: { task: Task; scope: TaskScope }) {
 
 function NodeRow({ node, id, scope }: { node: Node; id: string; scope: TaskScope }) {
   const rank = String(node.index);
-  const message = [node.reason, node.message].filter(Boolean).join(": ");
+  const message =
+    [node.reason, node.message].filter(Boolean).join(": ") || (node.setup_since && `setup ${age(node.setup_since)}`);
   return (
     <tr>
       <th scope="row">
