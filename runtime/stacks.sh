@@ -3,7 +3,9 @@
 # which then writes to the log; else its state and kernel stack. "@used" has what tells whether it goes on, "@unread" what could
 # not be read.
 # "kubectl sky stacks" and "doctor" run it as the container's user; others with "quiet": it then sends no signal.
-quiet=${1-}
+# flight_recorder.py, which adds "@recorder" lines, has so many bytes of stdin as the second word says.
+quiet=${1-} python=""
+recorder=$(head -c "${2:-0}")
 PATH="$PATH:$HOME/.local/bin:/opt/conda/bin:${KUBECTL_SKY_FILES-/kubectl-sky}/bin"
 
 by_py_spy() { # PID
@@ -58,7 +60,12 @@ for folder in /proc/[0-9]*; do
   echo "@used $1 $2 $moved"
   if grep -q python "$folder/maps" 2> /dev/null || [ "${command#*python}" != "$command" ]; then
     by_py_spy "$pid" || by_faulthandler "$pid" || by_proc "$pid"
+    [ -n "$python" ] || python=$(readlink "$folder/exe" | grep '/python[0-9.]*$')
   else
     by_proc "$pid"
   fi
 done
+
+[ -n "$python" ] || python=$(command -v python3) # of a held container
+[ -z "$recorder" ] || [ -z "$python" ] || "$python" -I -S -c "$recorder" 2> /dev/null ||
+  echo "@unread flight recorder: reading its files failed: exit code $?"

@@ -43,7 +43,7 @@ def command(
     if form:
         output.out(output.data(result, form))
         return
-    lines = [result.summary or "no programs found"]
+    lines = [result.summary or "no programs found", *result.flight_recorder]
     for stack in result.stacks:
         lines += ["", f"{spans(stack.ranks)}: {stack.command} ({stack.source})"]
         lines += [f"  {frame}" for frame in stack.frames]

@@ -2,7 +2,7 @@
 
 import re
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -120,15 +120,21 @@ class Cause(Finding, frozen=True):
         return convert(self, Finding)
 
 
+def ranges(ranks: Iterable[int]) -> list[list[int]]:
+    """Return the first and the last of each run of ranks, which are sorted."""
+    found: list[list[int]] = []
+    for rank in ranks:
+        if found and rank == found[-1][-1] + 1:
+            found[-1] = [found[-1][0], rank]
+        else:
+            found.append([rank, rank])
+    return found
+
+
 def spans(ranks: tuple[int, ...]) -> str:
     """Format ranks as ranges: `node-0 to node-3, node-7`."""
-    spans: list[list[int]] = []
-    for rank in ranks:
-        if spans and rank == spans[-1][-1] + 1:
-            spans[-1] = [spans[-1][0], rank]
-        else:
-            spans.append([rank])
-    return ", ".join(" to ".join(f"node-{rank}" for rank in span) for span in spans)
+    names = ([f"node-{rank}" for rank in dict.fromkeys(it)] for it in ranges(ranks))
+    return ", ".join(" to ".join(them) for them in names)
 
 
 class _Words(dict[str, str]):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.words import age
@@ -46,8 +47,15 @@ def list_silent(ranks: Sequence[RankActivity], now: datetime) -> list[RankActivi
 def find_hang(ranks: Sequence[RankActivity], now: datetime) -> Hang | None:
     """Return which nodes hang; None if none is silent, or if those that are go on computing.
 
-    If all are silent, it is those that stand elsewhere than most, or that are a step behind.
+    If all are silent, it is those that stand elsewhere than most, or that are a step behind. What
+    PyTorch's flight recorder tells is only added.
     """
+    hang = _find_hang(ranks, now)
+    recorded = next((it.flight_recorder for it in ranks if it.flight_recorder), "")
+    return replace(hang, more=f"{hang.more}; {recorded}") if hang and recorded else hang
+
+
+def _find_hang(ranks: Sequence[RankActivity], now: datetime) -> Hang | None:
     silent = list_silent(ranks, now)
     if not silent:
         return None

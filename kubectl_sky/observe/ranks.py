@@ -41,6 +41,9 @@ class RankActivity(Part, frozen=True):
     moves: Annotated[bool | None, Note("whether the program goes on")] = None
     is_busy: Annotated[bool | None, Note("whether it uses a processor")] = None
     is_behind: Annotated[bool, Note("whether others have printed a later step")] = False
+    flight_recorder: Annotated[
+        str, Note("which collective a process of it has not begun, by PyTorch's flight recorder")
+    ] = ""
 
     @property
     def usage(self) -> str:

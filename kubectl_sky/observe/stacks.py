@@ -8,7 +8,9 @@ from typing import Annotated
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.observe import flight_recorder
 from kubectl_sky.observe.escapes import plain
+from kubectl_sky.observe.flight_recorder import Recording
 from kubectl_sky.words.documents import Document, Note
 
 _MAX_FRAMES = 100
@@ -49,6 +51,7 @@ class Dump(Struct, frozen=True):
     unread: tuple[str, ...] = ()
     ticks: int = 0  # hundredths of a second of a processor, which they have used
     bytes: int = 0  # that they have read and written
+    recordings: tuple[Recording, ...] = ()  # of PyTorch's flight recorders
 
     @property
     def positions(self) -> dict[str, bool]:
@@ -63,6 +66,10 @@ class Stacks(Document, frozen=True, kw_only=True):
     task_id: str
     stacks: list[Stack]
     unread: Annotated[dict[str, list[int]], Note("what could not be read, with the ranks")]
+    flight_recorder: Annotated[
+        tuple[str, ...],
+        Note("what the dumps of PyTorch's flight recorders tell: which rank is behind"),
+    ] = ()
 
     @property
     def summary(self) -> str:
@@ -100,9 +107,18 @@ def read(text: str, log: str = "") -> Dump:
             calls = _FRAME.findall(next(dumps, ""))
             frames = [_clean(f"{name} ({file}:{line})") for file, line, name in calls]
         stacks.append(replace(stack, frames=tuple(frames[:_MAX_FRAMES])))
+
+    recordings = []
+    for line in re.findall(r"^@recorder (.*)", text, re.M):
+        try:
+            recordings.append(flight_recorder.read(line))
+        except ValueError as error:
+            unread.append(_clean(f"flight recorder: {error}"))
+
     used = [list(map(int, numbers.split())) for numbers in _USED.findall(text)]
     ticks = sum(sum(numbers[:2]) for numbers in used)
-    return Dump(tuple(stacks), tuple(unread), ticks, sum(sum(numbers[2:]) for numbers in used))
+    size = sum(sum(numbers[2:]) for numbers in used)
+    return Dump(tuple(stacks), tuple(unread), ticks, size, tuple(recordings))
 
 
 def fold(task_id: str, dumps: Mapping[int, Dump]) -> Stacks:
@@ -117,7 +133,9 @@ def fold(task_id: str, dumps: Mapping[int, Dump]) -> Stacks:
     folded = [replace(stack, ranks=tuple(sorted(members))) for stack, members in ranks.items()]
     folded.sort(key=lambda stack: (-len(stack.ranks), stack.ranks))
     not_read = {what: sorted(members) for what, members in unread.items()}
-    return Stacks(task_id=task_id, stacks=folded, unread=not_read)
+    comparison = flight_recorder.compare({rank: it.recordings for rank, it in dumps.items()})
+    lines = tuple(comparison.lines) if comparison else ()
+    return Stacks(task_id=task_id, stacks=folded, unread=not_read, flight_recorder=lines)
 
 
 def find_positions(dumps: Mapping[int, Dump]) -> dict[int, tuple[str, bool]]:

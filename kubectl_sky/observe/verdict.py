@@ -92,7 +92,9 @@ class Diagnosis(Part, frozen=True):
             it if it.source in _WORDLESS else replace(it, what=it.notice, headline=it.notice)
             for it in self.findings
         )
-        ranks = tuple(replace(it, last_line="", position="") for it in self.ranks)
+        ranks = tuple(
+            replace(it, last_line="", position="", flight_recorder="") for it in self.ranks
+        )
         task = record.of(self.task).status
         return replace(self, task=task, findings=tuple(told), ranks=ranks)
 

@@ -13,6 +13,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError
 from kubectl_sky.observe import stacks
+from kubectl_sky.observe.flight_recorder import compare
 from kubectl_sky.observe.hangs import list_silent
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.ranks import LINES, RankActivity, find_behind, read_rhythm
@@ -82,6 +83,8 @@ def _find_positions(
     second = read_dumps(session, task.namespace, nodes, quiet=quiet)
     known = {rank: it for rank, it in second.items() if isinstance(it, Dump)}
     positions = stacks.find_positions(known)
+    comparison = compare({rank: it.recordings for rank, it in known.items()})
+    recorded = comparison.by_node if comparison else {}
 
     def look(it: RankActivity) -> RankActivity:
         before = first.get(it.rank)
@@ -95,6 +98,7 @@ def _find_positions(
             waits=waits,
             moves=stacks.has_moved(before, after),
             is_busy=stacks.is_busy(before, after),
+            flight_recorder=recorded.get(it.rank, ""),
         )
 
     return tuple(map(look, activities))

@@ -14,10 +14,11 @@ from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe import stacks
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks.exec import in_nodes, read_script
+from kubectl_sky.tasks.exec import in_nodes
 from kubectl_sky.words import assets, names
 
 _SECONDS = 30.0  # of a dump
+_MAX_BYTES = 1 << 20  # of it
 _BRING = """
 folder=${KUBECTL_SKY_FILES-/kubectl-sky}/bin
 mkdir -p "$folder" && cat > "$folder/py-spy" && chmod 755 "$folder/py-spy"
@@ -85,10 +86,17 @@ def read_dumps(
     Programs that register faulthandler are asked by a signal, and write to their log; unless
     `quiet`.
     """
-    words = ["quiet"] if quiet else []
+    recorder = assets.read("runtime", "flight_recorder.py").encode()  # too long for an argument
+    script = assets.read("runtime", "stacks.sh")
+    words = ["quiet" if quiet else "", str(len(recorder))]
+    command = ["/bin/sh", "-c", script, "sh", *words]
 
     def read(node: NodeStatus, stop: Event) -> stacks.Dump:
-        text = read_script(session, (namespace, node.pod), script, _SECONDS, stop, *words)
+        out = FirstBytes(_MAX_BYTES)
+        program = Program(namespace, node.pod, names.CONTAINER, command)
+        pipes = Pipes(stdin=iter((recorder,)), stdout=out, seconds=_SECONDS, stop=stop)
+        executing.run(session, program, pipes)
+        text = out.data.decode(errors="replace")
         if f"@source {stacks.FAULTHANDLER}" not in text:
             return stacks.read(text)
         sleep(_LOG_DELAY)
@@ -97,5 +105,4 @@ def read_dumps(
         )
         return stacks.read(text, b"\n".join(lines).decode(errors="replace"))
 
-    script = assets.read("runtime", "stacks.sh")
     return in_nodes(nodes, read)

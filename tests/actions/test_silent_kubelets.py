@@ -190,6 +190,9 @@ class _Socket:
     def receive(self, *_: object) -> bytes | None:
         return self._messages.pop(0) if self._messages else None
 
+    def send(self, data: bytes) -> None:
+        """It reads nothing."""
+
     def close(self) -> None:
         """It has no connection."""
 

@@ -1,5 +1,6 @@
 """Which node hangs: doctor compares them, list reports it, and stacks shows where they are."""
 
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,3 +150,43 @@ def test_stacks_of_task_without_running_nodes_is_an_error(sky: Command) -> None:
     done = sky("stacks", "hangs002")
     assert done.returncode == 2
     assert "no node of task hangs002 is running" in done.stderr
+
+
+RECORDED = """
+name: recorded
+num_nodes: 3
+envs: {TORCH_FR_DUMP_TEMP_FILE: /tmp/dumps/rank_}
+resources: {cpus: 100m, memory: 64Mi}
+run: |
+  mkdir /tmp/dumps
+  cat > dump.py <<'END'
+  import base64, os, time
+  DUMPS = %s
+  rank = int(os.environ["SKYPILOT_NODE_RANK"])
+  with open(f"/tmp/dumps/rank_{rank}", "wb") as file:
+      file.write(base64.b64decode(DUMPS[rank]))
+  print("begins", flush=True)
+  time.sleep(600)
+  END
+  exec python3 dump.py
+"""
+
+
+@pytest.mark.practice_only
+def test_stacks_tell_what_the_flight_recorders_have_dumped(sky: Command) -> None:
+    folder = Path(__file__).parents[1] / "attacks" / "flight_recorder"
+    files = [folder / f"rank_{rank}" for rank in range(3)]
+    dumps = [b64encode(path.read_bytes()).decode() for path in files]
+    submit(sky, RECORDED % dumps, "recorded")
+    eventually(lambda: sky("logs", "recorded").stdout.count("begins") == 3)
+    until_all_run(sky, "recorded")
+
+    expected = (
+        "ranks 0-1 wait in all_reduce #10 of group default_pg (train.py:25);"
+        " rank 2 has not begun it (its last: barrier #9, completed)"
+    )
+    done = sky("stacks", "recorded")
+    line = done.stdout.splitlines()[1]
+    assert line.startswith("flight recorder, "), done.stdout
+    assert f" ago: {expected}" in line
+    assert f" ago: {expected}" in sky.json("stacks", "recorded")["flight_recorder"][0]

@@ -269,6 +269,15 @@ def test_words_name_the_place_and_what_the_others_do() -> None:
     assert hang.more == "; the other 63 wait in all_reduce (train.py:88)"
 
 
+def test_what_the_flight_recorder_tells_is_added() -> None:
+    ranks = [make_rank(0, 70), make_rank(1, 1)]
+    hang = find_hang(ranks, at(HOUR))
+    ranks[0] = replace(ranks[0], flight_recorder="flight recorder, 1s ago: rank 0")
+    assert hang
+    expected = replace(hang, more=f"{hang.more}; flight recorder, 1s ago: rank 0")
+    assert find_hang(ranks, at(HOUR)) == expected
+
+
 def make_rank(rank: int, silence: float, cpus: float | None = None) -> RankActivity:
     last = age.timestamp(at(HOUR - silence))
     return RankActivity(rank, 0, last, "step", 1.0, 10.0, cpus)

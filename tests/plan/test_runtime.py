@@ -142,7 +142,7 @@ def test_runtime_cases_contain_every_script() -> None:
     existing = {path.name for path in assets.folder("runtime").iterdir()}
     others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"} | RAY
     others |= {"hooks.sh", "callback.sh", "event_callback.sh"}  # of the task
-    others |= {"stacks.sh", "kill.sh"}  # run by exec
+    others |= {"stacks.sh", "flight_recorder.py", "kill.sh"}  # run by exec
     assert existing == {name for _, text in SCRIPTS.values() for name in text.split()} | others
 
 

@@ -270,6 +270,7 @@ export interface RankActivity {
   moves?: boolean;
   is_busy?: boolean;
   is_behind?: boolean;
+  flight_recorder?: string;
 }
 
 export interface NodeUsage {
