@@ -4,7 +4,8 @@
 # not be read.
 # "kubectl sky stacks" and "doctor" run it as the container's user; others with "quiet": it then sends no signal.
 # flight_recorder.py, which adds "@recorder" lines, has so many bytes of stdin as the second word says.
-quiet=${1-} python=""
+quiet=${1-}
+python=
 recorder=$(head -c "${2:-0}")
 PATH="$PATH:$HOME/.local/bin:/opt/conda/bin:${KUBECTL_SKY_FILES-/kubectl-sky}/bin"
 
