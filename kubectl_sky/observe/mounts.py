@@ -15,7 +15,7 @@ from kubectl_sky.words.pod_objects import PodTemplate, TaskContainer, Volume, Vo
 
 _BUCKET = re.compile(r"bucket-\d+")
 _LINKS = "KUBECTL_SKY_LINKS"
-_COPY_PROGRAMS = {"s3": "aws s3 cp --recursive", "gs": "gcloud storage cp --recursive"}
+_COPY_PROGRAMS = {"s3": "aws s3 cp", "gs": "gcloud storage cp"}
 _SOURCE = "KUBECTL_SKY_SOURCE"
 
 
@@ -68,16 +68,24 @@ class BucketMount(Struct, frozen=True):
     def title(self) -> str:
         return self.url or self.path
 
-    @property
-    def copy_hint(self) -> str:
-        """How to copy from it without a pod, with a program of its store."""
-        scheme = self.url.partition(":")[0]
+    def url_of(self, path: str) -> str:
+        """Return the URL of a path in it, `.` for all of it."""
+        return self.url if path == "." else f"{self.url}/{path}"
+
+    def copy_hint(self, path: str) -> str:
+        """Return how to copy a path of it without a pod, with a program of its store."""
+        url = self.url_of(path)
+        scheme = url.partition(":")[0]
         program = _COPY_PROGRAMS.get(scheme)
         if not program:
-            return f"read {shlex.quote(self.url)} with a program of its store, such as rclone"
+            return f"read {shlex.quote(url)} with a program of its store, such as rclone"
         endpoint = self.variables.get("RCLONE_CONFIG_SRC_ENDPOINT")
         flags = ["--endpoint-url", endpoint] if endpoint and scheme == "s3" else []
-        return f"to read it here: `{program} {shlex.join([self.url, '.', *flags])}`"
+        if path == ".":
+            flags.append("--recursive")
+        command = f"`{program} {shlex.join([url, '.', *flags])}`"
+        folder = "" if path == "." else "; add --recursive for a folder"
+        return f"to read it here: {command}{folder}"
 
 
 Mount = PvcMount | BucketMount

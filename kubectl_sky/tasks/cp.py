@@ -175,7 +175,7 @@ def locate_results(ended: NodeEnded, paths: tuple[CopyPath, CopyPath]) -> Result
 
     mount, path = location
     if isinstance(mount, BucketMount):
-        _check_bucket(ended, mount, writes=target.is_remote)
+        _check_bucket(ended, mount, path, writes=target.is_remote)
     on_volume = CopyPath(path, volume=mount.title)
     if target.is_remote:
         return Results(mount, (source, on_volume))
@@ -183,10 +183,10 @@ def locate_results(ended: NodeEnded, paths: tuple[CopyPath, CopyPath]) -> Result
     return Results(mount, (on_volume, CopyPath(str(local))))
 
 
-def _check_bucket(ended: NodeEnded, bucket: BucketMount, *, writes: bool) -> None:
+def _check_bucket(ended: NodeEnded, bucket: BucketMount, path: str, *, writes: bool) -> None:
     if bucket.copier and bucket.read_only:
         what = f"{bucket.path} was a copy of {bucket.url}: what it wrote there is lost"
-        raise UserError(f"{ended.end}, and {what}", bucket.copy_hint)
+        raise UserError(f"{ended.end}, and {what}", bucket.copy_hint(path))
     if writes:
         what = f"and a bucket is only read then: {bucket.title}"
         raise UserError(f"{ended.end}, {what}", "copy to it with a program of its store")

@@ -130,7 +130,7 @@ class VolumePod(Struct, frozen=True):
         program = variables.get("KUBECTL_SKY_PROGRAM", "")
         words = [program, f"SRC:{location}", self.path(path)]
         command = ["sh", "-c", _DOWNLOAD_SCRIPT, "sh", *words]
-        url = bucket.url if path == "." else f"{bucket.url}/{path}"
+        url = bucket.url_of(path)
         note(f"downloading {url} to the disk of the pod")
 
         stderr = FirstBytes()
@@ -143,7 +143,7 @@ class VolumePod(Struct, frozen=True):
                 self.session.wait_or_raise(retries, error)
         if code:
             reason = stderr.line or f"exit code {code}"
-            raise UserError(f"{url} cannot be read: {reason}", bucket.copy_hint)
+            raise UserError(f"{url} cannot be read: {reason}", bucket.copy_hint(path))
 
     def run(
         self, command: list[str], stdout: Sink, stderr: Sink, idle: float = _IDLE_SECONDS

@@ -200,9 +200,7 @@ def test_results_of_a_finished_task_are_copied_from_its_bucket(
     done = sky("cp", "outtask1:/data/nope", ".", "--yes")
     assert done.returncode == 2
     assert "s3://data/sub/nope cannot be read: " in done.stderr
-    assert "hint: to read it here: `aws s3 cp --recursive s3://data/sub . --endpoint-url " in (
-        done.stderr
-    )
+    assert "hint: to read it here: `aws s3 cp s3://data/sub/nope . --endpoint-url " in (done.stderr)
 
 
 CHECKPOINTS = """

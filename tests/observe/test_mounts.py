@@ -119,7 +119,7 @@ def test_bucket_of_a_csi_driver_is_read_in_a_volume_of_that_driver() -> None:
         (
             "s3://b/$(id)",
             "https://e;id",
-            "`aws s3 cp --recursive 's3://b/$(id)' . --endpoint-url 'https://e;id'`",
+            "`aws s3 cp 's3://b/$(id)' . --endpoint-url 'https://e;id' --recursive`",
         ),
         ("https://e/;id", "", "read 'https://e/;id' with a program of its store"),
     ],
@@ -128,7 +128,7 @@ def test_copy_hint_of_a_bucket_quotes_words_of_the_task(url: str, endpoint: str,
     variables = {"KUBECTL_SKY_SOURCE": url, "RCLONE_CONFIG_SRC_ENDPOINT": endpoint}
     env = tuple(EnvVar(name=name, value=value) for name, value in variables.items())
     bucket = BucketMount("/out", PodTemplate(), Volume(), TaskContainer(env=env))
-    assert hint in bucket.copy_hint
+    assert hint in bucket.copy_hint(".")
 
 
 def test_results_step_of_a_task_quotes_the_path() -> None:
