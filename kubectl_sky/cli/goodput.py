@@ -18,6 +18,8 @@ def format_goodput(goodput: Goodput) -> str:
 
 def _format_task(task: TaskGoodput) -> Iterator[str]:
     yield f"{task.name} ({task.task_id}) {task.status}: {_summary(task)}"
+    if not task.shares:
+        return
     yield ""
     has_gpus = any(it.gpu_hours is not None for it in task.shares)
     header = ["TIME FOR", "EACH NODE", "SHARE", *(["GPU-HOURS"] if has_gpus else [])]
@@ -55,6 +57,8 @@ def _format_task(task: TaskGoodput) -> Iterator[str]:
 
 def _summary(task: TaskGoodput) -> str:
     length = age.duration(timedelta(seconds=task.seconds))
+    if not task.shares:
+        return f"too short to measure: {length}"
     uses = {it.use for it in task.shares}
     if Use.UNKNOWN in uses and Use.STEPS not in uses:
         return f"it is not known what {length} went into"
