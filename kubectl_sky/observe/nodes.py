@@ -85,7 +85,7 @@ class NodeStatus(Part, frozen=True):
     held_until: Annotated[str, Note("when its failed container, which is held, ends")] = ""
     lost_since: Annotated[str, Note("since when its cluster node has not responded")] = ""
     setup_since: Annotated[str, Note("since when it is in setup, if its log was read")] = ""
-    refused_by: Annotated[str, Note("the cluster node that has refused two of its pods")] = ""
+    rejected_by: Annotated[str, Note("the cluster node that has rejected two of its pods")] = ""
     leaving: Annotated[str, Note("the cluster node that its suspended Job is moved away from")] = ""
     image_digest: Annotated[str, Note("the image that its container runtime has pulled")] = ""
     sweep: Annotated[Mapping[str, str], Note("its values of the variables of a sweep")] = {}
@@ -337,22 +337,22 @@ def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeSta
     )
 
 
-def find_refusing(pods: Sequence[Pod]) -> str:
-    """Return the cluster node that refused the two newest pods of a node, if one did."""
-    hosts = {pod.spec.node_name if _was_refused(pod) else "" for pod in pods[-2:]}
+def find_rejecting(pods: Sequence[Pod]) -> str:
+    """Return the cluster node that rejected the two newest pods of a node, if one did."""
+    hosts = {pod.spec.node_name if _was_rejected(pod) else "" for pod in pods[-2:]}
     return hosts.pop() if len(pods) > 1 and len(hosts) == 1 else ""
 
 
-def _was_refused(pod: Pod) -> bool:
-    """Return whether the kubelet refused a pod, of which no container has started.
+def _was_rejected(pod: Pod) -> bool:
+    """Return whether the kubelet rejected a pod, of which no container has started.
 
-    One that shuts down refuses pods, too, and the scheduler knows it soon.
+    One that shuts down rejects pods, too, and the scheduler knows it soon.
     """
     status = pod.status
     has_containers = status.container_statuses or status.init_container_statuses
     disrupted = condition(pod, "DisruptionTarget")
-    is_refusal = status.reason not in ("", "NodeShutdown") and not disrupted
-    return status.phase == "Failed" and is_refusal and not has_containers
+    is_rejection = status.reason not in ("", "NodeShutdown") and not disrupted
+    return status.phase == "Failed" and is_rejection and not has_containers
 
 
 def not_found(base: NodeStatus) -> NodeStatus:

@@ -33,7 +33,7 @@ def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str])
     leaving = [node.leaving for node in state.task.nodes if node.leaving] if state.task else []
     if leaving:
         return {
-            "cause": f"suspended for a moment: cluster node {leaving[0]} refused its pods",
+            "cause": f"suspended for a moment: cluster node {leaving[0]} rejected its pods",
             "advice": f"if no client follows it, run `kubectl sky wait {state.task_id} --continue`",
         }
     if state.task and state.task.predecessor:

@@ -397,12 +397,14 @@ def _starts(name: str, message: str, what: str, then: str) -> tuple[Rule, Rule]:
     return rule, replace(rule, source=SignalSource.WAITING, reason=f"{_START}|{_CONFIG}")
 
 
-def _refused(name: str, reason: str, why: str = "", start: str = "(?:Pod was rejected: )?") -> Rule:
+def _rejected(
+    name: str, reason: str, why: str = "", start: str = "(?:Pod was rejected: )?"
+) -> Rule:
     return Rule(
         name,
         Stage.START,
         SignalSource.POD,
-        f"cluster node {{host}} refused the pod{why}: {{text}}",
+        f"cluster node {{host}} rejected the pod{why}: {{text}}",
         "submit the task again with --exclude-node {host}{more}",
         reason,
         rf"^{start}(?P<text>.*)",
@@ -413,7 +415,7 @@ def _refused(name: str, reason: str, why: str = "", start: str = "(?:Pod was rej
 def _host_and_retries(
     snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return the cluster node, and what tries a refused pod again if the task does not have it."""
+    """Return the cluster node, and what tries a rejected pod again if the task does not have it."""
     more = "" if snapshot.recovers else "; resources.job_recovery tries such pods again"
     return {**_host(snapshot, signal, groups), "more": more}
 
@@ -595,18 +597,18 @@ START: tuple[Rule, ...] = (
         "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
         reason="NodeNotReady",
     ),
-    _refused(
+    _rejected(
         "rejected-affinity",
         "NodeAffinity|TopologyAffinityError|NodeSelectorMismatching",
         ": its labels or NUMA layout do not fit",
     ),
-    _refused("rejected-devices", "UnexpectedAdmissionError", ": its devices do not work"),
-    _refused(
+    _rejected("rejected-devices", "UnexpectedAdmissionError", ": its devices do not work"),
+    _rejected(
         "rejected-full",
         r"OutOf\S+|UnexpectedPredicateFailureType|PodResizeInfeasible",
         ": it has no room",
     ),
-    _refused("rejected", ".*", start="Pod was rejected: "),
+    _rejected("rejected", ".*", start="Pod was rejected: "),
     Rule(
         "init-failed",
         Stage.START,

@@ -17,7 +17,7 @@ from kubectl_sky.observe.nodes import (
     NodeStatus,
     State,
     container,
-    find_refusing,
+    find_rejecting,
     kept_by,
     lost,
     node,
@@ -639,17 +639,17 @@ def _node(backend: Workload, item: TaskObject, rank: int, pods: list[Pod]) -> No
             status = ready(status)
     if status.state.ended or not backend.will_retry(item, pods):
         return status
-    return replace(retrying(status), refused_by=_find_refusing(backend, item, pods))
+    return replace(retrying(status), rejected_by=_find_rejecting(backend, item, pods))
 
 
-def _find_refusing(backend: Workload, item: TaskObject, pods: Sequence[Pod]) -> str:
-    """Return the cluster node that refuses the pods of a Job that can be moved.
+def _find_rejecting(backend: Workload, item: TaskObject, pods: Sequence[Pod]) -> str:
+    """Return the cluster node that rejects the pods of a Job that can be moved.
 
     One of several nodes, or one that a queue suspends and resumes, cannot.
     """
     is_alone = backend.kind is kinds.JOB and len(backend.ranks(item)) == 1
     is_queued = names.QUEUE in item.metadata.labels
-    return find_refusing(pods) if is_alone and not is_queued else ""
+    return find_rejecting(pods) if is_alone and not is_queued else ""
 
 
 def _outlived(

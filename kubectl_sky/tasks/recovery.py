@@ -9,14 +9,14 @@ from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.deletion import repair
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks.lost_pods import describe_replaced, list_lost, replace_lost_pods
-from kubectl_sky.tasks.refused_pods import list_refused, move_refused
+from kubectl_sky.tasks.rejected_pods import list_rejected, move_rejected
 
 _LATER = 5.0  # seconds until a task is looked at again
 _STEP = 1.0  # seconds until a Job that is being moved is looked at again
 
 
 def needs_recovery(task: TaskStatus) -> bool:
-    return bool(list_lost(task) or list_refused(task))
+    return bool(list_lost(task) or list_rejected(task))
 
 
 def recover(
@@ -26,7 +26,7 @@ def recover(
 
     Return what was done, in lines, and in how many seconds to look again. Raises Forbidden.
     """
-    texts, goes_on = move_refused(session, task)
+    texts, goes_on = move_rejected(session, task)
     seconds = _STEP if goes_on else None
     if node_lost_after is not None and list_lost(task):
         replaced, later = replace_lost_pods(session, task, node_lost_after)
@@ -76,5 +76,5 @@ def _advise(task: TaskStatus) -> str:
     """Return what to do for a node that may not be recovered."""
     if lost := list_lost(task):
         return repair(lost[0].host)
-    node = list_refused(task)[0]
-    return f"submit it again with --exclude-node {node.leaving or node.refused_by}"
+    node = list_rejected(task)[0]
+    return f"submit it again with --exclude-node {node.leaving or node.rejected_by}"

@@ -13,7 +13,7 @@ from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.lost_pods import replace_lost_pods
 from kubectl_sky.tasks.pipeline import lead, wait_for_all
-from kubectl_sky.tasks.refused_pods import move_refused
+from kubectl_sky.tasks.rejected_pods import move_rejected
 from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import age, kinds, names
 from tests.actions.conftest import Run, Submitter
@@ -238,8 +238,8 @@ RULE = {"key": "metadata.name", "operator": "NotIn", "values": ["n3"]}
 OTHERS = {"weight": 100, "preference": {"matchFields": [RULE]}}
 
 
-def refuse(api: FakeCluster, hosts: str = "n3 n3") -> None:
-    """Let cluster nodes refuse one pod after the other."""
+def reject(api: FakeCluster, hosts: str = "n3 n3") -> None:
+    """Let cluster nodes reject one pod after the other."""
     for host in hosts.split():
         pod = api.start(REFUSED_JOB, host)
         api.change(kinds.POD, pod, status=REFUSALS)
@@ -268,21 +268,21 @@ def read_marks(api: FakeCluster) -> tuple[bool, Json]:
     return bool(job["spec"].get("suspend")), marks
 
 
-def test_job_is_moved_away_from_cluster_node_that_has_refused_two_pods(
+def test_job_is_moved_away_from_cluster_node_that_has_rejected_two_pods(
     api: FakeCluster, send: Submitter
 ) -> None:
     def restart() -> None:
         api.start(REFUSED_JOB, "n1")
         api.finish(REFUSED_JOB)
 
-    send.ui.then = lambda: refuse(api)
+    send.ui.then = lambda: reject(api)
     api.after("patch jobs", lambda: suspend(api))
     api.after("patch jobs", restart, nth=2)
     send(PATIENT, follow=True)
     assert current(api).state is State.COMPLETED
     assert find_preferred(api) == [OTHERS]
     assert read_marks(api) == (False, {names.LEFT: "n3"})
-    note = "one: node-0: cluster node n3 refused two of its pods; others are preferred now"
+    note = "one: node-0: cluster node n3 rejected two of its pods; others are preferred now"
     assert send.ui.noted.count(note) == 1
 
 
@@ -290,7 +290,7 @@ def test_moved_job_keeps_its_other_preferences_and_is_not_moved_again(
     api: FakeCluster, send: Submitter
 ) -> None:
     send(PATIENT)
-    refuse(api)
+    reject(api)
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}}
     job = api.get(kinds.JOB, REFUSED_JOB)
     job["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": {PREFERRED: [term]}}
@@ -300,7 +300,7 @@ def test_moved_job_keeps_its_other_preferences_and_is_not_moved_again(
     wait(api, send)
     assert find_preferred(api) == [term, OTHERS]
 
-    refuse(api, "n3")
+    reject(api, "n3")
     wait(api, send)
     assert api.count("patch jobs") == 2, "it was moved away from n3 already"
 
@@ -319,7 +319,7 @@ def test_job_stays_where_it_is(
     api: FakeCluster, send: Submitter, hosts: str, labels: dict[str, str], leads: bool
 ) -> None:
     send(PATIENT)
-    refuse(api, hosts)
+    reject(api, hosts)
     job = api.get(kinds.JOB, REFUSED_JOB)
     job["metadata"]["labels"] |= labels
     api.put(job)
@@ -333,12 +333,12 @@ def test_job_that_cannot_be_moved_is_resumed(
     api: FakeCluster, send: Submitter, status: int
 ) -> None:
     send(PATIENT)
-    refuse(api)
+    reject(api)
     api.after("patch jobs", lambda: suspend(api))
     api.before("patch jobs", lambda: status, nth=2)
     wait(api, send)
     wait(api, send)
-    advice = "refused two of its pods; submit the task again with --exclude-node n3"
+    advice = "rejected two of its pods; submit the task again with --exclude-node n3"
     assert send.ui.noted.count(f"one: node-0: cluster node n3 {advice}") == 1
     assert read_marks(api) == (False, {names.LEFT: "n3"})
     wait(api, send)
@@ -350,8 +350,8 @@ def test_job_that_another_client_has_suspended_is_resumed_without_its_pods(
 ) -> None:
     """The cluster node may have been deleted meanwhile, and its pods with it."""
     send(PATIENT)
-    refuse(api)
-    assert move_refused(api.session(), current(api)) == ([], True)
+    reject(api)
+    assert move_rejected(api.session(), current(api)) == ([], True)
     assert read_marks(api) == (True, {names.LEAVES: "n3"})
 
     for pod in [name for name in api.names() if name.startswith("pods ")]:
@@ -363,7 +363,7 @@ def test_job_that_another_client_has_suspended_is_resumed_without_its_pods(
 
 def test_job_that_its_user_has_suspended_stays_suspended(api: FakeCluster, send: Submitter) -> None:
     send(PATIENT)
-    refuse(api)
+    reject(api)
     job = api.get(kinds.JOB, REFUSED_JOB)
     job["spec"]["suspend"] = True
     api.put(job)
@@ -374,12 +374,12 @@ def test_job_that_its_user_has_suspended_stays_suspended(api: FakeCluster, send:
 
 def test_lead_of_a_controller_moves_a_job_in_two_steps(api: FakeCluster, send: Submitter) -> None:
     send(PATIENT)
-    refuse(api)
+    reject(api)
     api.after("patch jobs", lambda: suspend(api))
     now = datetime.now(UTC)
     first = lead(api.session(), current(api), now, None)
     assert (first.steps, first.seconds) == ([], 1)
     second = lead(api.session(), current(api), now, None)
     assert [text.partition(": ")[2] for text in second.steps] == [
-        "node-0: cluster node n3 refused two of its pods; others are preferred now"
+        "node-0: cluster node n3 rejected two of its pods; others are preferred now"
     ]

@@ -96,7 +96,7 @@ FAULTS = {
     "tainted": Fault(_taint, "its cluster node was tainted"),
     "disk-full": Fault(
         lambda it: it.faults.fill_disk(HOST),
-        "[Ee]victed|refused the pod",  # the reason, or the words of doctor
+        "[Ee]victed|rejected the pod",  # the reason, or the words of doctor
         repair=lambda it: it.faults.empty_disk(HOST),
     ),
     "rank-killed": Fault(_kill_rank, "exit code 137"),

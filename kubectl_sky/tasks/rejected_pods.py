@@ -1,4 +1,4 @@
-"""Move Jobs away from cluster nodes that refuse their pods.
+"""Move Jobs away from cluster nodes that reject their pods.
 
 A cluster node whose devices are broken looks free, and the scheduler chooses it for pod after pod.
 Whoever leads the task suspends the Job for a moment, and lets it prefer other cluster nodes: the
@@ -19,19 +19,19 @@ from kubectl_sky.words import kinds, names
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def list_refused(task: TaskStatus) -> list[NodeStatus]:
+def list_rejected(task: TaskStatus) -> list[NodeStatus]:
     """Return the nodes whose Job is being moved, or is to be moved."""
     nodes = (node for node in task.nodes if not node.state.ended)
-    return [node for node in nodes if node.leaving or node.refused_by]
+    return [node for node in nodes if node.leaving or node.rejected_by]
 
 
-def move_refused(session: Session, task: TaskStatus) -> tuple[list[str], bool]:
+def move_rejected(session: Session, task: TaskStatus) -> tuple[list[str], bool]:
     """Do the next step for Jobs that are to be moved.
 
     Return the last steps, in lines, and whether there are further ones. Doing it twice is harmless.
     Raises Forbidden.
     """
-    nodes = list_refused(task)
+    nodes = list_rejected(task)
     if not nodes:
         return [], False
     selector = names.selector({names.TASK_ID: task.id})
@@ -56,9 +56,9 @@ def _move(session: Session, node: NodeStatus, job: Json) -> str | None:
         if is_suspended and not _has_stopped(job):
             return None
         return _resume(session, node, job, host) if is_suspended else _end(session, job, host)
-    if is_suspended or node.refused_by in ("", *_read_left(annotations)):
+    if is_suspended or node.rejected_by in ("", *_read_left(annotations)):
         return ""
-    begun = {"metadata": {"annotations": {names.LEAVES: node.refused_by}}}
+    begun = {"metadata": {"annotations": {names.LEAVES: node.rejected_by}}}
     _patch(session, job, begun | {"spec": {"suspend": True}})
     return None
 
@@ -71,8 +71,8 @@ def _resume(session: Session, node: NodeStatus, job: Json, host: str) -> str:
     except (Invalid, Refused, Forbidden):  # before Kubernetes 1.36, or by a policy
         _patch(session, job, ended | {"spec": {"suspend": False}})
         advice = f"submit the task again with --exclude-node {host}"
-        return f"{node.name}: cluster node {host} refused two of its pods; {advice}"
-    return f"{node.name}: cluster node {host} refused two of its pods; others are preferred now"
+        return f"{node.name}: cluster node {host} rejected two of its pods; {advice}"
+    return f"{node.name}: cluster node {host} rejected two of its pods; others are preferred now"
 
 
 def _end(session: Session, job: Json, host: str) -> str:

@@ -1,4 +1,4 @@
-"""A cluster node that refuses pods, which the task prefers all the same."""
+"""A cluster node that rejects pods, which the task prefers all the same."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ POD = {
     },
 }
 TASK = {
-    "name": "refused",
+    "name": "rejected",
     "resources": SMALL | {"job_recovery": {"max_restarts_on_errors": 5}},
     "config": {
         "kubernetes": {"pod_config": {"spec": POD}},
@@ -45,9 +45,9 @@ def willing(faults: NodeFaults) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("willing")
-def test_node_starts_elsewhere_when_its_cluster_node_has_refused_two_pods(sky: Command) -> None:
-    done = sky("submit", "-", "--id", "refused1", stdin=json.dumps(TASK))
+def test_node_starts_elsewhere_when_its_cluster_node_has_rejected_two_pods(sky: Command) -> None:
+    done = sky("submit", "-", "--id", "rejected", stdin=json.dumps(TASK))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["1024"]
-    assert "cluster node n3 refused two of its pods; others are preferred now" in done.stderr
-    assert hosts(sky, "refused1") == ["n1"]
+    assert "cluster node n3 rejected two of its pods; others are preferred now" in done.stderr
+    assert hosts(sky, "rejected") == ["n1"]
