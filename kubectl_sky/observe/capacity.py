@@ -36,21 +36,21 @@ _MAX_KEYS = 2  # labels of cluster nodes
 
 def insufficient(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return what a node requests of each resource, and the most that one cluster node has."""
-    names = groups["resources"].split(", ")
+    resources = groups["resources"].split(", ")
     pod = _pod(snapshot, signal)
     cluster_nodes = snapshot.of(kinds.NODE)
-    requests = {name: sum_requests(pod.spec, name) if pod else Fraction(0) for name in names}
-    words = {"resources": _join(names), "asked": _sizes(requests)}
+    requests = {name: sum_requests(pod.spec, name) if pod else Fraction(0) for name in resources}
+    words = {"resources": _join(resources), "asked": _sizes(requests)}
     if not cluster_nodes:
         return words | {"have": "", "advice": "request less"}
 
-    largest = {name: max(allocatable(item, name) for item in cluster_nodes) for name in names}
-    missing = [name for name in names if not largest[name]]
-    in_use = [name for name in names if 0 < largest[name] >= requests[name]]
+    largest = {name: max(allocatable(item, name) for item in cluster_nodes) for name in resources}
+    missing = [name for name in resources if not largest[name]]
+    in_use = [name for name in resources if 0 < largest[name] >= requests[name]]
 
     if missing:
         advice = next(filter(None, map(_NO_CAPACITY_ADVICE.get, missing)), _ADVICE)
-    elif len(in_use) < len(names):
+    elif len(in_use) < len(resources):
         advice = "request less"
     else:
         advice = "wait until other workloads finish, or request less"
@@ -93,12 +93,12 @@ def devices(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         what = f'DeviceClass "{missing}" not found'
         return {"devices": what, "advice": "see `kubectl get deviceclasses`"}
 
-    names = [name for name in list_requested(pod.spec) if name in accelerators.RESOURCES]
-    if names and "cannot allocate" in signal.message:
+    resources = [name for name in list_requested(pod.spec) if name in accelerators.RESOURCES]
+    if resources and "cannot allocate" in signal.message:
         required = dict(_read_required_labels(pod.spec))
         nodes = tuple(item for item in snapshot.of(kinds.NODE) if _has_any(item, required))
         matching = replace(snapshot, objects={**snapshot.objects, kinds.NODE.kind: nodes})
-        words = insufficient(matching, signal, {"resources": ", ".join(names)})
+        words = insufficient(matching, signal, {"resources": ", ".join(resources)})
         what = f"{signal.about} cluster nodes cannot allocate {words['resources']}"
         return {**words, "devices": what, "numbers": f": a node requests {words['asked']}"}
 
@@ -235,11 +235,11 @@ def _missing_gpus(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot)
 
 
 def _gpu_names(required: Mapping[str, Sequence[str]]) -> list[str]:
-    names = _all_gpu_names(required)
+    models = _all_gpu_names(required)
     return sorted(
         name
-        for name in names
-        if not any(accelerators.matches(other, name) for other in names - {name})
+        for name in models
+        if not any(accelerators.matches(other, name) for other in models - {name})
     )
 
 
@@ -382,10 +382,10 @@ def _free(rooms: Iterable[Room], resource: str) -> str:
     for room in rooms:
         hosts[max(Fraction(0), room.free[resource])].append(room.host)
     parts = [
-        f"{_list(names)} have {_size(amount, resource)} free each"
-        if len(names) > 1
-        else f"{names[0]} has {_size(amount, resource)} free"
-        for amount, names in sorted(hosts.items(), reverse=True)
+        f"{_list(group)} have {_size(amount, resource)} free each"
+        if len(group) > 1
+        else f"{group[0]} has {_size(amount, resource)} free"
+        for amount, group in sorted(hosts.items(), reverse=True)
     ]
     return ", ".join(parts[:_MAX_SIZES])
 

@@ -199,14 +199,14 @@ def are_ready(kubectl: Command) -> bool:
 
 def unsettled(kubectl: Command) -> list[str]:
     """Return the pods that the scheduler has not decided about, or that are being deleted."""
-    names = []
+    pods = []
     for pod in kubectl.json("get", "pods")["items"]:
         conditions = {it["type"] for it in pod["status"].get("conditions", ())}
         placed = bool(pod["spec"].get("nodeName"))
         refused = "PodScheduled" in conditions and "nominatedNodeName" not in pod["status"]
         if not (placed or refused) or "deletionTimestamp" in pod["metadata"]:
-            names.append(pod["metadata"]["name"])
-    return names
+            pods.append(pod["metadata"]["name"])
+    return pods
 
 
 def forecast_cells(kubectl: Command, states: list[Cells]) -> dict[str, Forecast]:

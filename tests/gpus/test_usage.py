@@ -147,12 +147,12 @@ def test_list_wide_has_gpu_hours_and_default_has_not(run: Run, api: FakeCluster)
 def test_list_wide_of_all_contexts_has_gpu_hours(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    names = {"clusters": "cluster", "users": "user"}
+    parts = {"clusters": "cluster", "users": "user"}
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "contexts": [{"name": "west", "context": {"cluster": "a", "user": "b"}}],
-        **{key: [{"name": key[0], name: {}}] for key, name in names.items()},
+        **{key: [{"name": key[0], name: {}}] for key, name in parts.items()},
     }
     (tmp_path / "config").write_text(json.dumps(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))

@@ -172,8 +172,8 @@ def test_tls_files_become_a_secret_and_an_ingress(
     assert secret["type"] == "kubernetes.io/tls"
 
     data = {key: base64.b64decode(text) for key, text in secret["data"].items()}
-    names = {"tls.crt": "cert", "tls.key": "key"}
-    expected = {key: f"-----BEGIN {name}-----\nc3t\n".encode() for key, name in names.items()}
+    words = {"tls.crt": "cert", "tls.key": "key"}
+    expected = {key: f"-----BEGIN {name}-----\nc3t\n".encode() for key, name in words.items()}
     assert data == expected
 
     spec = services.get(kinds.INGRESS, "web")["spec"]
