@@ -19,7 +19,7 @@ VERBS: Mapping[str, Verb] = {
     "scontrol": Verb("status"),
 }
 
-_OWN = "leave it out: your own tasks are listed; for those of others, use --user"
+_OWN = "your own tasks are listed; `kubectl sky list --user NAME` lists those of another owner"
 _ONE_TASK = "use `kubectl sky status TASK`"
 _COLUMNS = "use -o custom-columns=…"
 _WAITS = "leave it out: it waits, unless with --detach"

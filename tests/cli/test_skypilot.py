@@ -208,7 +208,7 @@ def test_launch_of_a_command_runs_it_and_of_a_file_submits_it(line: str, answer:
         ("srun", 'unknown command "srun"; use `kubectl sky run`'),
         (
             "squeue -u me",
-            'unknown command "squeue"; use `kubectl sky list`\n-u: leave it out: your',
+            'unknown command "squeue"; use `kubectl sky list`\n-u: your own tasks are listed;',
         ),
         (
             "scancel -u me",
