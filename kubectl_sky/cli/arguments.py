@@ -19,7 +19,8 @@ class Arguments:
 
     Without `interspersed`, the flags end at the first other argument. `before_dashes` is the number
     of other arguments before `--`; None without `--`. `second` is the position of the second other
-    argument, if any, and `last_flag` that of the last flag. Unknown flags are left for click to
+    argument, if any, and `last_flag` that of the last flag. `after_values` are the other arguments
+    that follow the value of a flag, each with that flag. Unknown flags are left for click to
     refuse. Raises BadOptionUsage.
     """
 
@@ -43,6 +44,8 @@ class Arguments:
         self.before_dashes: int | None = None
         self.second: int | None = None
         self.last_flag = -1
+        self.after_values: dict[str, Flag] = {}
+        last: Flag = ()  # the flag that ends before the next word
 
         while self._remaining and (interspersed or not self.others):
             position = len(arguments) - len(self._remaining)
@@ -60,8 +63,11 @@ class Arguments:
                 for name, letters in self._split(word[1:]):
                     self._add(name, letters)
             else:
+                if len(last) == 2:
+                    self.after_values[word] = last
                 self.others.append(word)
                 self.second = position if len(self.others) == 2 else self.second
+            last = self.flags[-1] if self.last_flag == position and self.flags else ()
         self.others += self._remaining
 
     @property

@@ -117,6 +117,7 @@ class Command(click.Command):
             with suppress(*_incomplete(ctx)):
                 arguments = Arguments(params, args)
                 ctx.meta[BEFORE_DASHES] = arguments.before_dashes
+                ctx.meta[options.AFTER_VALUES] = arguments.after_values
                 if any(param.name == "program" for param in params):
                     _refuse_options_of_program(ctx, arguments, args)
                 leading = ctx.meta.get(_LEADING, ())

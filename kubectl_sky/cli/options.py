@@ -1,7 +1,9 @@
 """Options that commands share; each group is passed to a command as one value."""
 
 import functools
+import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -165,10 +167,33 @@ _CENTURY = 100 * 365 * 86_400.0  # seconds: times before it are all the same
 _MAX_TIMEOUT = 2_000_000.0  # seconds, which sockets accept
 
 
+AFTER_VALUES = "kubectl_sky.after_values"  # flags before other arguments, in Context.meta
+
+
 def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Any:
     if value.count("-") > 1:
         raise UserError("standard input cannot be used for multiple arguments")  # as kubectl
+    for word, (name, text) in context.meta.get(AFTER_VALUES, {}).items():
+        if word in value and not os.path.exists(word):  # noqa: PTH110 -- Path raises for long names
+            _refuse_second_value(context, word, name, text)
     return value
+
+
+def _refuse_second_value(context: click.Context, word: str, name: str, text: str) -> None:
+    """Raise UserError if a word that is no file looks like one more value of the flag before it."""
+    params = (param for param in context.command.params if name in param.opts)
+    option = next(params, None)
+    is_file = word == "-" or Path(word).suffix in (".yaml", ".yml")
+    is_list = isinstance(option, click.Option) and option.multiple and name != "--secret"
+    if not option or not is_list or is_file:
+        return
+    if "V,V" in (option.metavar or ""):
+        written = f"{name} {shlex.quote(f'{text},{word}')}"
+    elif ("=" in text) == ("=" in word):
+        written = shlex.join([name, text, name, word])
+    else:
+        written = shlex.join([name, f"{text} {word}"])
+    raise UserError(f'"{word}" is no file, and {name} takes one word', f"write {written}")
 
 
 _argument = functools.partial(click.argument, "files", nargs=-1, metavar="FILE...", callback=_files)
@@ -351,6 +376,7 @@ task = _task_flags(Commands.TASK_FILE)
 
 _TEMPLATES = (output_of.JSONPATH, output_of.COLUMNS)
 _TEMPLATE_FILE = re.compile("(?P<form>jsonpath|custom-columns)-file=(?P<path>.+)", re.DOTALL)
+_MAX_TEMPLATE = 1024 * 1024  # bytes of a file
 _GO_TEMPLATES = ("go-template", "template")  # of kubectl
 
 
@@ -378,7 +404,7 @@ class _Format(click.ParamType[str | None]):
     def _read(self, form: str, path: Path) -> str:
         """Return the template in a file; that of columns has a line of names and one of paths."""
         try:
-            text = path.expanduser().read_text(errors="replace")
+            text = bounded.read(path.expanduser(), _MAX_TEMPLATE).decode(errors="replace")
         except OSError as error:
             self.fail(f"{path}: {bounded.reason(error)}")
         except RuntimeError:

@@ -283,6 +283,11 @@ def test_template_file_that_cannot_be_used_is_refused(
     assert (code, message in err) == (2, True), err
 
 
+def test_template_file_that_is_a_device_is_refused(run: Run) -> None:
+    code, _, err = run("version", "-o", "jsonpath-file=/dev/zero")
+    assert (code, "/dev/zero: is a device" in err) == (2, True), err
+
+
 def test_template_file_in_the_home_folder_of_an_unknown_user_is_refused(run: Run) -> None:
     code, _, err = run("version", "-o", "jsonpath-file=~no-such-user/path")
     assert (code, "~no-such-user/path: home folder not found" in err) == (2, True), err

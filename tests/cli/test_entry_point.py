@@ -135,3 +135,26 @@ def test_run_unhandled_exception_exits_with_1() -> None:
     )
     assert done.returncode == 1
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["--sweep", "LR=0.1", "0.2"], "--sweep LR=0.1,0.2"),
+        (["--env", "A=1", "B=2"], "--env A=1 --env B=2"),
+        (["--env=A=say", "hi"], "--env 'A=say hi'"),
+    ],
+)
+def test_second_word_behind_a_flag_is_named_as_one_more_value(
+    sky: Command, words: list[str], advice: str
+) -> None:
+    done = sky("submit", "-", *words)
+    assert (done.returncode, f"hint: write {advice}\n" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("words", [["--env", "A=1", "x.yaml"], ["--secret", "A=1", "B=2"]])
+def test_file_behind_a_flag_and_a_secret_are_no_further_value(
+    sky: Command, words: list[str]
+) -> None:
+    err = sky("submit", *words).stderr
+    assert f"{words[-1]}: cannot be read" in err and "A=1" not in err
