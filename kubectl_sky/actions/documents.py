@@ -4,7 +4,7 @@ import difflib
 import errno
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,7 +23,9 @@ REQUEST = "<request>"  # the body of a request to a server
 _STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
 _TASK_FILES = (".yaml", ".yml")
 _CALL = Call()
-_PROGRAMS = {".py": "a Python program", ".sh": "a shell script"}
+_PROGRAMS = {".py": "a Python program", ".sh": "a shell script", ".ipynb": "a notebook"}
+_TO_PROGRAM = "make a program of it: jupyter nbconvert --to script"
+_LONG_DASHES = "\N{EN DASH}\N{EM DASH}\N{MINUS SIGN}"
 
 
 def read_documents(
@@ -46,7 +48,10 @@ def read_documents(
     program = _PROGRAMS.get(Path(path).suffix)
     is_program = program and os.path.isfile(path)  # noqa: PTH113 -- False for too long a name
     if is_program and not is_batch_file(path):
-        hint = f"write a task file for it: kubectl sky init {printable(path, 200)}"
+        step = (
+            _TO_PROGRAM if program == "a notebook" else "write a task file for it: kubectl sky init"
+        )
+        hint = f"{step} {printable(path, 200)}"
         raise InvalidFiles([Problem(name, 0, 0, "", f"{program}, not a task file", hint)])
     try:
         text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
@@ -90,12 +95,23 @@ def _hint(path: Path, error: OSError, of_tasks: bool) -> str:
     files = sorted(
         file.name for file in folder.glob("*") if file.suffix in _TASK_FILES and file.exists()
     )
+    named = ", ".join(printable(str(folder / file), 200) for file in files[:3])
     if error.errno == errno.EISDIR:
-        named = ", ".join(printable(str(path / file), 200) for file in files[:3])
         return f"name a task file in it{f': {named}' if named else ''}"
     if error.errno != errno.ENOENT:
         return ""
+    return _missing_hint(path, files, named, of_tasks)
 
+
+def _missing_hint(path: Path, files: Sequence[str], named: str, of_tasks: bool) -> str:
+    """Return what to name instead of a file that does not exist; `files` are those beside it."""
+    if option := str(path).lstrip(_LONG_DASHES) if str(path)[0] in _LONG_DASHES else "":
+        return f"it begins with a long dash; write --{printable(option, 200)}"
+    if set("*?[").intersection(path.name):
+        return f"no file matches; there are {named}" if named else "no file matches"
+
+    if similar := difflib.get_close_matches(path.name, files, n=1, cutoff=0.8):
+        return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
     stems = {Path(file).stem: file for file in files}  # all ends are alike
     if similar := difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.7):
         return f'did you mean "{printable(str(path.with_name(stems[similar[0]])), 200)}"?'

@@ -20,8 +20,8 @@ class Arguments:
     Without `interspersed`, the flags end at the first other argument. `before_dashes` is the number
     of other arguments before `--`; None without `--`. `second` is the position of the second other
     argument, if any, and `last_flag` that of the last flag. `after_values` are the other arguments
-    that follow the value of a flag, each with that flag. Unknown flags are left for click to
-    refuse. Raises BadOptionUsage.
+    that follow the value of a flag, each with that flag. `one_dash` is the first long flag that has
+    only one dash. Unknown flags are left for click to refuse. Raises BadOptionUsage.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class Arguments:
         self.second: int | None = None
         self.last_flag = -1
         self.after_values: dict[str, Flag] = {}
+        self.one_dash = ""
         last: Flag = ()  # the flag that ends before the next word
 
         while self._remaining and (interspersed or not self.others):
@@ -60,6 +61,8 @@ class Arguments:
                 self._add(name, value)
             elif len(word) > 1 and word.startswith("-"):
                 self.last_flag = position
+                if not self.one_dash and f"-{word.partition('=')[0]}" in self._options:
+                    self.one_dash = word
                 for name, letters in self._split(word[1:]):
                     self._add(name, letters)
             else:

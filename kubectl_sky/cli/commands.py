@@ -27,6 +27,7 @@ _NOT_GUESSED = frozenset(
     }
 )
 RERUN = "kubectl_sky.rerun"  # the submit that a rerun repeats, in Context.meta
+_OF_PROGRAM = "write the options of CMD after --"
 _EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
 _STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them
@@ -120,6 +121,7 @@ class Command(click.Command):
                 ctx.meta[options.AFTER_VALUES] = arguments.after_values
                 if any(param.name == "program" for param in params):
                     _refuse_options_of_program(ctx, arguments, args)
+                _refuse_one_dash(ctx, arguments, params)
                 leading = ctx.meta.get(_LEADING, ())
                 # As in kubectl, a command without a cluster ignores --namespace before it.
                 existing = {name for param in params for name in param.opts} | {*_STRICT}
@@ -221,6 +223,21 @@ def _refuse_options_of_program(
         raise click.UsageError(message, ctx)
 
 
+def _refuse_one_dash(
+    ctx: click.Context, arguments: Arguments, params: Sequence[click.Parameter]
+) -> None:
+    """Raise UsageError for a long option with one dash: `-name` is no namespace `ame`."""
+    word = arguments.one_dash
+    if word:
+        of_program = arguments.others and _takes_program(params)
+        advice = _OF_PROGRAM if of_program else f"did you mean '-{word}'?"
+        raise click.BadOptionUsage(word, f"no such option '{word}'; {advice}", ctx)
+
+
+def _takes_program(params: Iterable[click.Parameter]) -> bool:
+    return any((param.metavar or "").startswith("-- ") for param in params)
+
+
 def takes(command: click.Command, ctx: click.Context, words: Sequence[str]) -> bool:
     """Return whether a command has all options of some arguments."""
     params = command.get_params(ctx)
@@ -290,10 +307,9 @@ def _unknown_options(
         name: skypilot_verbs.option(command, name) for name in unknown or [error.option_name]
     }
 
-    takes_program = any((param.metavar or "").startswith("-- ") for param in params)
-    if takes_program and "--" not in args and not any(answers.values()):
+    if _takes_program(params) and "--" not in args and not any(answers.values()):
         message = error.message.rstrip(".")
-        return click.UsageError(f"{message}; write the options of CMD after --", ctx)
+        return click.UsageError(f"{message}; {_OF_PROGRAM}", ctx)
 
     lines = []
     for name, answer in answers.items():

@@ -173,8 +173,9 @@ AFTER_VALUES = "kubectl_sky.after_values"  # flags before other arguments, in Co
 def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Any:
     if value.count("-") > 1:
         raise UserError("standard input cannot be used for multiple arguments")  # as kubectl
+    existing = {word for word in value if word == "-" or os.path.exists(word)}  # noqa: PTH110 -- Path raises for long names
     for word, (name, text) in context.meta.get(AFTER_VALUES, {}).items():
-        if word in value and not os.path.exists(word):  # noqa: PTH110 -- Path raises for long names
+        if existing and word in value and word not in existing:
             _refuse_second_value(context, word, name, text)
     return value
 
@@ -183,13 +184,14 @@ def _refuse_second_value(context: click.Context, word: str, name: str, text: str
     """Raise UserError if a word that is no file looks like one more value of the flag before it."""
     params = (param for param in context.command.params if name in param.opts)
     option = next(params, None)
-    is_file = word == "-" or Path(word).suffix in (".yaml", ".yml")
-    is_list = isinstance(option, click.Option) and option.multiple and name != "--secret"
-    if not option or not is_list or is_file:
+    is_file = Path(word).suffix in (".yaml", ".yml")
+    if not isinstance(option, click.Option) or name == "--secret" or is_file:
         return
     if "V,V" in (option.metavar or ""):
-        written = f"{name} {shlex.quote(f'{text},{word}')}"
-    elif ("=" in text) == ("=" in word):
+        written = shlex.join([name, f"{text},{word}"])
+    elif word.startswith("="):
+        written = f"{shlex.join([name, f'{text}{word}'])}, without spaces"
+    elif option.multiple and ("=" in text) == ("=" in word):
         written = shlex.join([name, text, name, word])
     else:
         written = shlex.join([name, f"{text} {word}"])

@@ -128,6 +128,7 @@ _REMOVED = {
     "spot_recovery": "its new name is job_recovery",
 }
 _OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
+_POD = ("config", "kubernetes", "pod_config")
 # Where a misplaced field may belong: a schema, its path in a task, and its description.
 _LEVELS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("resources.json", ("resources",), "under resources"),
@@ -145,6 +146,9 @@ _LEVELS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("resources", "job_recovery"),
         "under resources.job_recovery",
     ),
+    ("config.json#/properties/kubectl_sky", ("config", "kubectl_sky"), "under config.kubectl_sky"),
+    ("pod.json", _POD, "under config.kubernetes.pod_config"),
+    ("pod.json#/$defs/PodSpec", (*_POD, "spec"), "under config.kubernetes.pod_config.spec"),
     ("header.json", (), "in the header: a document before the tasks"),
 )
 PARENTS = frozenset(path for _, path, _ in _LEVELS)

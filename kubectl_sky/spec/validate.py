@@ -44,6 +44,7 @@ _NULLABLE_FIELDS: dict[str, dict[tuple[str | type, ...], str]] = {
     "service": {(): "service"},
 }
 # SkyPilot converts these keys with str(); our setting priority_classes has numbers as keys.
+_TYPOGRAPHIC = re.compile("[\u2018\u201c\u201e].*[\u2019\u201c\u201d]", re.DOTALL)  # quotes
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
 
 
@@ -191,11 +192,18 @@ class _Cleaned:
                 self.problems.append(replace(problem, path=join_path(path)))
                 continue
 
+            self._check_quotes(value, (*path, str(key)))
             if value is None and (key in droppable or path[:3] == POD_CONFIG):
                 continue
             is_nested = isinstance(value, dict | list)
             cleaned[str(key)] = self._any(value, (*path, str(key))) if is_nested else value
         return cleaned
+
+    def _check_quotes(self, value: Data, path: Path) -> None:
+        if isinstance(value, str) and _TYPOGRAPHIC.fullmatch(value):
+            message = "the typographic quotes are part of the text"
+            hint = 'write " or leave them out'
+            self.problems.append(self.document.problem(path, message, hint, severity="warning"))
 
     def _droppable(self, path: Path) -> frozenset[str]:
         """Return the fields of a mapping that count as absent if they are null."""

@@ -158,3 +158,28 @@ def test_file_behind_a_flag_and_a_secret_are_no_further_value(
 ) -> None:
     err = sky("submit", *words).stderr
     assert f"{words[-1]}: cannot be read" in err and "A=1" not in err
+
+
+def test_options_with_one_dash_are_no_short_ones(sky: Command) -> None:
+    err = sky("submit", "-name", "x", "-").stderr
+    assert "no such option '-name'; did you mean '--name'?" in err
+    err = sky("run", "python", "x.py", "-name").stderr
+    assert "no such option '-name'; write the options of CMD after --" in err
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("ok,yaml", 'did you mean "ok.yaml"?'),
+        ("*.yml", "no file matches; there are ok.yaml"),
+        ("\N{EM DASH}gpus", "it begins with a long dash; write --gpus"),
+        ("nb.ipynb", "a notebook, not a task file; make a program of it: jupyter nbconvert"),
+    ],
+)
+def test_file_that_is_not_found_or_no_task_has_a_next_step(
+    sky: Command, tmp_path: Path, file: str, message: str
+) -> None:
+    (tmp_path / "ok.yaml").write_text("run: echo")
+    (tmp_path / "nb.ipynb").write_text("{}")
+    done = sky("submit", file)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr

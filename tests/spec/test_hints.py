@@ -48,6 +48,13 @@ WRONG = {
     f"{RUN}envs:\n  A: 1\n  12: 3\n": (
         "4:3: envs.12: expected a variable's name: letters, digits and _, no digit first"
     ),
+    f"{RUN}config: {{kubectl_sky: {{max_duration: 2h}}}}\n": (
+        "2:24: config.kubectl_sky.max_duration: unknown field; it belongs at the top level"
+    ),
+    f"{RUN}config: {{kubernetes: {{pod_config: {{containers: []}}}}}}\n": (
+        "2:36: config.kubernetes.pod_config.containers: unknown field;"
+        " it belongs under config.kubernetes.pod_config.spec"
+    ),
     f"{RUN}rnu: echo hi\n": '2:1: rnu: unknown field; did you mean "run"?',
 }
 

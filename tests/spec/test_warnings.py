@@ -9,6 +9,10 @@ WARNED = {
         "task.yaml:2:7: name: warning: in names of objects, dashes replace what"
         " Kubernetes does not allow"
     ),
+    "name: \N{LEFT DOUBLE QUOTATION MARK}train\N{RIGHT DOUBLE QUOTATION MARK}": (
+        "task.yaml:2:7: name: warning: the typographic quotes are part of the text;"
+        ' write " or leave them out'
+    ),
     "resources: {accelerators: 0.5}": (
         "task.yaml:2:27: resources.accelerators: warning: fractions of GPUs are not"
         " supported; each node gets 1"
