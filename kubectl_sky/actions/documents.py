@@ -107,6 +107,10 @@ def _missing_hint(path: Path, files: Sequence[str], named: str, of_tasks: bool) 
     """Return what to name instead of a file that does not exist; `files` are those beside it."""
     if option := str(path).lstrip(_LONG_DASHES) if str(path)[0] in _LONG_DASHES else "":
         return f"it begins with a long dash; write --{printable(option, 200)}"
+    if path.is_symlink():
+        return f"it is a link to {printable(str(path.readlink()), 200)}, which does not exist"
+    if "\\" in path.name:
+        return "write / instead of \\ in paths"
     if set("*?[").intersection(path.name):
         return f"no file matches; there are {named}" if named else "no file matches"
 

@@ -14,6 +14,7 @@ from kubectl_sky.spec.volumes import is_reserved_path
 
 WORKDIR = "~/sky_workdir"  # the working directory of setup and run
 
+_HALF_URL = re.compile(r"(s3|gs|r2|oci|cos|nebius):/?(?!/)")
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _HOME = re.compile(r"~($|[^/])")
 
@@ -207,11 +208,18 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
         if isinstance(source, dict):
             field_path = (*field_path, "source")
             source = source.get("source")
-        if isinstance(source, str) and _PASSWORD.match(source):
-            hint = "a store's credentials are in the settings; web files must be public"
-            yield document.problem(
-                field_path, "the manifests would show the credentials before @", hint
-            )
+        if isinstance(source, str):
+            yield from _source(document, field_path, source)
+
+
+def _source(document: Document, path: Path, source: str) -> Iterator[Problem]:
+    if half := _HALF_URL.match(source):
+        url = f"{half[1]}://{source[half.end() :]}"
+        hint = f'did you mean "{printable(url)}"?'
+        yield document.problem(path, "expected a path or a URL", hint)
+    if _PASSWORD.match(source):
+        hint = "a store's credentials are in the settings; web files must be public"
+        yield document.problem(path, "the manifests would show the credentials before @", hint)
 
 
 def _lists(document: Document) -> Iterator[Problem]:

@@ -106,6 +106,7 @@ _RENAMED = {
     "container_image": "image_id",
     "cpu": "cpus",
     "docker_image": "image_id",
+    "entrypoint": "run",
     "env": "envs",
     "environment": "envs",
     "gpu": "accelerators",
@@ -126,6 +127,13 @@ _REMOVED = {
     "experimental": "its new name is config; move the fields of config_overrides there",
     "hooks": "hooks belongs under config",
     "spot_recovery": "its new name is job_recovery",
+}
+# Fields of other programs' files at the top level, and what is here for them.
+_FOREIGN = {
+    "depends_on": "submit it with --after TASK, or write a pipeline: a document for each task",
+    "restart": "write job_recovery under resources",
+    "schedule": "there are no schedules; run `kubectl sky submit` from cron",
+    "tasks": "write each task as a document of its own, separated by ---",
 }
 _OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
 _POD = ("config", "kubernetes", "pod_config")
@@ -173,6 +181,8 @@ def field_hint(path: Path, candidates: Sequence[str]) -> str:
         return "it begins with a no-break space (U+00A0), write a space"
     if key in _REMOVED and key not in candidates:
         return _REMOVED[key]
+    if parent == () and key in _FOREIGN and key not in candidates:
+        return _FOREIGN[key]
     intended = _RENAMED.get(key, key)
     public = [name for name in candidates if not name.startswith(_INTERNAL)]
     if intended in public:

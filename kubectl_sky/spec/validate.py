@@ -70,10 +70,8 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     if schema != "task":
         return _sort(_schema(document, schema))
 
-    kind = document.get("kind")
-    if document.get("apiVersion") and isinstance(kind, str):
-        message = f"this is a Kubernetes {kind}, not a task"
-        return [document.problem((), message, "use kubectl apply")]
+    if foreign := list(_find_foreign(document)):
+        return foreign
 
     if too_many := [*resource_fields.find_too_many(document), *_find_too_many_mounts(document)]:
         fields = [problem.path for problem in too_many]
@@ -96,6 +94,23 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
 
     problems = _add_unreported(problems, unsupported.findings(filled, as_task))
     return _sort(_without_repeats(problems))
+
+
+def _find_foreign(document: Document) -> Iterator[Problem]:
+    """Yield that a document is of another program."""
+    kind = document.get("kind")
+    if document.get("apiVersion") and isinstance(kind, str):
+        message = f"this is a Kubernetes {kind}, not a task"
+        yield document.problem((), message, "use kubectl apply")
+    elif len(document.data) > 1 and not any(map(_is_known, document.data)):
+        message = "this is no task file: it has no field of a task"
+        yield document.problem((), message, "a task needs at least run or setup")
+
+
+def _is_known(key: Data) -> bool:
+    """Report whether a field belongs to a task, or has a hint where it belongs."""
+    task = schema.fields("task")
+    return key in task or bool(schema.field_hint((str(key),), [*task]))
 
 
 def find_valid_part(document: Document, as_task: bool) -> Document | None:
@@ -161,6 +176,14 @@ def _hint(document: Document, error: SchemaError) -> str:
     return error.hint
 
 
+def _key_hint(key: Data, values: Data) -> str:
+    """Return how to write a key that is no text; `{A100, 8}` has two keys without values."""
+    before = list(values)[: list(values).index(key)]
+    if before and values[before[-1]] is None and values[key] is None:
+        return f'write "{printable(f"{before[-1]}: {key}")}"'
+    return "put it in quotes"
+
+
 class _Cleaned:
     """Data that a schema can check: keys are text, and ignorable nulls are dropped."""
 
@@ -184,7 +207,7 @@ class _Cleaned:
         for key, value in values.items():
             if not isinstance(key, str) and path not in _ANY_KEYS:
                 message = f"a field's name is text, YAML reads this one as {schema.describe(key)}"
-                hint = "put it in quotes"
+                hint = _key_hint(key, values)
                 if path in schema.PARENTS:
                     message = f"unknown field, which YAML reads as {schema.describe(key)}"
                     hint = "remove it"

@@ -80,8 +80,15 @@ class Report(Struct, frozen=True):
 
     @property
     def notes(self) -> Iterator[Danger | str]:
-        """Yield the dangers that settings do not refuse, and other notes."""
-        yield from list_first(self.review.reported)
+        """Yield the dangers of fields without errors that settings do not refuse, and others."""
+        errors = {(item.document, item.path) for item in self.problems if item.severity == "error"}
+        yield from list_first(
+            [
+                danger
+                for danger in self.review.reported
+                if (danger.problem.document, danger.problem.path) not in errors
+            ]
+        )
         yield from self.document_notes
         yield from (f"{self.file}: {remark}" for remark in self.remarks)
 

@@ -480,3 +480,12 @@ def test_submit_prints_dangers_before_sending(sky: Command) -> None:
     done = sky("submit", "-", "--detach", stdin=HOSTILE)
     assert (done.returncode, done.stdout) == (2, "")
     assert "refused by settings" in done.stderr
+
+
+def test_local_path_that_does_not_exist_has_one_line(offline: Command, tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text("run: a\nworkdir: /nowhere\nfile_mounts: {/a: ~x/y}\n")
+    err = offline("validate", "task.yaml").stderr
+    assert [line.partition(";")[0] for line in err.splitlines()] == [
+        "task.yaml:2:10: workdir: no such file or folder",
+        "task.yaml:3:19: file_mounts./a: home folder not found",
+    ]

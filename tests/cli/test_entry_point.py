@@ -173,6 +173,8 @@ def test_options_with_one_dash_are_no_short_ones(sky: Command) -> None:
         ("ok,yaml", 'did you mean "ok.yaml"?'),
         ("*.yml", "no file matches; there are ok.yaml"),
         ("\N{EM DASH}gpus", "it begins with a long dash; write --gpus"),
+        ("link.yaml", "it is a link to gone.yaml, which does not exist"),
+        ("C:\\task.yaml", "write / instead of \\ in paths"),
         ("nb.ipynb", "a notebook, not a task file; make a program of it: jupyter nbconvert"),
     ],
 )
@@ -181,5 +183,6 @@ def test_file_that_is_not_found_or_no_task_has_a_next_step(
 ) -> None:
     (tmp_path / "ok.yaml").write_text("run: echo")
     (tmp_path / "nb.ipynb").write_text("{}")
+    (tmp_path / "link.yaml").symlink_to("gone.yaml")
     done = sky("submit", file)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr

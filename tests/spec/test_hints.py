@@ -55,6 +55,19 @@ WRONG = {
         "2:36: config.kubernetes.pod_config.containers: unknown field;"
         " it belongs under config.kubernetes.pod_config.spec"
     ),
+    f"{RUN}resources:\n  accelerators: {{A100, 8}}\n": (
+        "3:24: resources.accelerators: a field's name is text, YAML reads this one as 8;"
+        ' write "A100: 8"'
+    ),
+    f"{RUN}file_mounts: {{/data: 's3:/b/x'}}\n": (
+        '2:22: file_mounts./data: expected a path or a URL; did you mean "s3://b/x"?'
+    ),
+    f"{RUN}tasks: []\n": (
+        "2:1: tasks: unknown field; write each task as a document of its own, separated by ---"
+    ),
+    "stages: [build]\nbuild: {}\n": (
+        "1:1: this is no task file: it has no field of a task; a task needs at least run or setup"
+    ),
     f"{RUN}rnu: echo hi\n": '2:1: rnu: unknown field; did you mean "run"?',
 }
 
