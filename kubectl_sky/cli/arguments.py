@@ -61,7 +61,8 @@ class Arguments:
                 self._add(name, value)
             elif len(word) > 1 and word.startswith("-"):
                 self.last_flag = position
-                if not self.one_dash and f"-{word.partition('=')[0]}" in self._options:
+                name = word.partition("=")[0]
+                if not self.one_dash and len(name) > 2 and f"-{name}" in self._options:
                     self.one_dash = word
                 for name, letters in self._split(word[1:]):
                     self._add(name, letters)

@@ -96,6 +96,10 @@ def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Proble
             names = [*BY_NAME, *RENAMED]
             similar = did_you_mean(written.lstrip("-").partition("=")[0], names).strip()
             unknown = printable(written)
+            if not written.startswith("-"):
+                hint = "write the value before it as one word, or in quotes"
+                yield Problem(file, *position, unknown, "expected an option", hint)
+                return
             yield Problem(file, *position, unknown, "unknown option of sbatch", similar)
             return
         if value is None and option.value == "required":

@@ -121,7 +121,8 @@ class Document(Struct, frozen=True, dict=True):
     @property
     def is_volume(self) -> bool:
         """Report whether this is a volume, as for `sky volumes apply`, not a task."""
-        return self.get("type") in VOLUME_TYPES and self.get("run") is None
+        is_sized = isinstance(self.get("type"), str) and self.get("size") is not None
+        return self.get("run") is None and (is_sized or self.get("type") in VOLUME_TYPES)
 
     def position(self, path: Path, key: bool = False) -> Position:
         """Return the position of the value at the path, or of its key.

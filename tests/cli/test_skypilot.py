@@ -43,6 +43,7 @@ def error_of(line: str) -> str:
         ("cancel x 1", 'unknown command "cancel"; use `kubectl sky stop TASK`, which deletes'),
         ("down -a -y", _STOP + "\n-a: use --all"),
         ("jobs cancel -n x", "-n: name the task as an argument"),
+        ("list --json", "no such option '--json'; use -o json"),
         ("list -s RUNNING", """Invalid value for '-s' / '--server': "RUNNING" is not a server"""),
         ("list -s RUNNING", "such as https://HOST:PORT; use --status STATE"),
         ("stop --yes -l=", "the selector is empty; for everything, use --all"),

@@ -55,6 +55,11 @@ def test_directive_after_the_first_command_is_named() -> None:
 @pytest.mark.parametrize(
     ("option", "text"),
     [
+        (
+            "--mem=16 GB",
+            "train.sbatch:2:18: GB: expected an option;"
+            " write the value before it as one word, or in quotes",
+        ),
         ("--nodez=2", 'train.sbatch:2:9: --nodez: unknown option of sbatch; did you mean "nodes"?'),
         ("--nodes=two", 'train.sbatch:2:17: --nodes: expected a number such as 4, got "two"'),
         ("--time", "train.sbatch:2:9: --time: expected a value"),

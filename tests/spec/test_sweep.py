@@ -67,6 +67,7 @@ def test_sweep_is_an_array_of_all_combinations() -> None:
         ({"sweep": {"X": "3..1"}}, "3..1 ends before it begins"),
         ({"sweep": {"X": "1..999", "Y": "1"}, "array": "0-3"}, "array and sweep exclude"),
         ({"array": "all"}, "write it as 0-99, 0,3,7 or 0-99%10"),
+        ({"sweep": {"LR": "0.1 1e-2"}}, "0.1 1e-2 are several numbers; write it as"),
         ({"sweep_limit": 3}, "ignored: there is no sweep"),
         ({"sweep": {"NODE_RANK": "1,2"}}, "NODE_RANK cannot be swept"),
     ],

@@ -133,6 +133,8 @@ def test_validate_headers_and_volumes_are_recognized() -> None:
         "task.yaml:10:7: document 4: name: another task of the group has this name",
     ]
     assert problems("name: v\ntype: k8s-pvc\nsize: 10Gi\n") == []
+    (wrong,) = problems("name: v\ntype: nfs\nsize: 10Gi\n")
+    assert wrong.startswith("task.yaml:2:7: type: expected one of k8s-pvc, ")
     assert problems("name: v\ntype: k8s-pvc\nsize: lots\n") == [
         'task.yaml:3:7: size: expected a size such as "10Gi", got "lots"'
     ]
