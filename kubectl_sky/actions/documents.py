@@ -114,7 +114,7 @@ def _missing_hint(path: Path, files: Sequence[str], named: str, of_tasks: bool) 
     if set("*?[").intersection(path.name):
         return f"no file matches; there are {named}" if named else "no file matches"
 
-    if similar := difflib.get_close_matches(path.name, files, n=1, cutoff=0.8):
+    if similar := difflib.get_close_matches(path.name, files, n=1, cutoff=0.85):
         return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
     stems = {Path(file).stem: file for file in files}  # all ends are alike
     if similar := difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.7):

@@ -50,6 +50,7 @@ CHECK_ADDRESS = "check the server's address in the kubeconfig"
 _CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
 _CHECK_SKY_SERVER = "check the address of --server-url, and that `kubectl sky api` runs there"
 METRICS = "metrics.k8s.io"  # of an add-on, which the API server asks
+_NO_CONTAINER = re.compile(r"container (?P<container>\S+) is not valid for pod (?P<pod>\S+)")
 _NO_EARLIER = re.compile(
     r'previous terminated container "(?P<container>[^"]*)" in pod "(?P<pod>[^"]*)" not found'
 )
@@ -385,6 +386,13 @@ def _bad_request(refusal: Refusal) -> ClusterError:
             f"pod {earlier['pod']} has no earlier log:"
             f" its container {earlier['container']} was not restarted, or the log was deleted",
             "print the log without --previous",
+        )
+
+    if unknown := _NO_CONTAINER.search(refusal.message):
+        pod = unknown["pod"]
+        return ClusterError(
+            f"pod {pod} has no container {unknown['container']}",
+            f"omit -c for that of the task; see `kubectl describe pod {pod}` for all",
         )
 
     return ClusterError(f"the cluster refuses the request: {refusal.message}")

@@ -310,8 +310,8 @@ def _explain_refusal(program: Program, error: ClusterError) -> ClusterError:
     if isinstance(error, KubeletUnreachable):
         return error
     text = str(error)
-    if "is not valid for pod" in text:
-        return NotFound(f"pod {program.pod} has no container {program.container}")
+    if " has no container " in text:
+        return NotFound(error.what, error.hint)
     match = _NOT_RUNNING.search(text)
     if not match:
         return error

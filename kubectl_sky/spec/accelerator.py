@@ -134,6 +134,7 @@ MODEL_NAMES = (
 )
 _COUNT = r"(1?[0-9])"  # more is a memory size: A100 80
 _WITH_COUNT = re.compile(rf"{_COUNT} *x *(.+)|(.+?)(?: *x *| +){_COUNT}", re.IGNORECASE)
+_ONLY_COUNT = re.compile(rf"{_COUNT} *x|x *{_COUNT}", re.IGNORECASE)
 _AFTER_HYPHEN = re.compile(r"(.+)-([1248])")  # larger numbers may be GB
 _FORM_FACTOR = re.compile(r"-(SXM[0-9]?|PCIE|NVL|NVLINK)$")
 _NEEDLESS = re.compile(r"(?<=LAPTOP)-GPU$|(?<=ADA)-GENERATION|(?<=RTXPRO)-|-BLACKWELL$")
@@ -288,6 +289,8 @@ def suggestion(name: str) -> str:
         model = names[simplified_name]
         return "" if model.upper() == name.upper() else model
 
+    if count := _ONLY_COUNT.fullmatch(name.strip()):
+        return count[1] or count[2]
     match = _AFTER_HYPHEN.fullmatch(name)
     if match and (model := names.get(_simplify(match[1]), "")):
         return f"{model}:{match[2]}"

@@ -4,7 +4,7 @@ import difflib
 import fnmatch
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -340,7 +340,7 @@ def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequ
         raise _not_found(text, scope)
     matches = [target for target in candidates if text and target.id.startswith(text)]
     if not matches or len(text or "") < MIN_PREFIX:
-        raise _not_found(text, scope, {target.name for target in candidates})
+        raise _not_found(text, scope, candidates)
     return refuse_several(text, matches)
 
 
@@ -379,7 +379,7 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[TaskObject]
 _OF_FILE = "name the task: its id or its name; `kubectl sky submit FILE` runs a file"
 
 
-def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> UserError:
+def _not_found(text: Reference, scope: Scope, candidates: Sequence[Target] = ()) -> UserError:
     where = f'in namespace "{scope.namespace}"' if scope.namespace else "in any namespace"
     owner = f" (owner: {scope.user.name})" if scope.user else ""
     if text is None:
@@ -389,10 +389,13 @@ def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> U
     if text.isdecimal():
         hint = "a task has no jobs with numbers; for the log of one node, use `logs --rank`"
         return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
-    by_case = {title.lower(): title for title in titles}
-    similar = difflib.get_close_matches(text.lower(), by_case, n=1)
+    parts = re.split("[-/]", text)  # of the name of a pod or Job
+    similar = [target.id for target in candidates if target.id in parts]
+    if not similar:
+        by_case = {target.name.lower(): target.name for target in candidates}
+        similar = [by_case[name] for name in difflib.get_close_matches(text.lower(), by_case, n=1)]
     lists = "run `kubectl sky list` for your tasks, `kubectl sky serve status` for services"
-    hint = f'did you mean "{by_case[similar[0]]}"?' if similar else lists
+    hint = f'did you mean "{similar[0]}"?' if similar else lists
     return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
 
 

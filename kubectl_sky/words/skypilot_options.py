@@ -213,6 +213,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "-n": _ONE_TASK,
         "--name": "name the task as an argument",
         "--controller": _NO_CONTROLLER,
+        "--tail": "use a number of lines, or -1 for all",
         "--no-follow": "use `kubectl sky logs` without -f",
         "--sync-down": "use --output-dir DIR",
         "-s": "for --sync-down, use --output-dir DIR; here, -s is --server",

@@ -43,6 +43,8 @@ def error_of(line: str) -> str:
         ("cancel x 1", 'unknown command "cancel"; use `kubectl sky stop TASK`, which deletes'),
         ("down -a -y", _STOP + "\n-a: use --all"),
         ("jobs cancel -n x", "-n: name the task as an argument"),
+        ("logs --tail all", "use a number of lines, or -1 for all"),
+        ("queues list x", "unexpected extra argument (x); it lists all queues"),
         ("list --json", "no such option '--json'; use -o json"),
         ("list -s RUNNING", """Invalid value for '-s' / '--server': "RUNNING" is not a server"""),
         ("list -s RUNNING", "such as https://HOST:PORT; use --status STATE"),

@@ -67,6 +67,11 @@ INFO = RequestInfo("POST", "/apis/batch/v1/namespaces/n/jobs", "https://s:1")
             " deleted; print the log without --previous",
         ),
         (
+            400,
+            "container x is not valid for pod p",
+            "pod p has no container x; omit -c for that of the task; see",
+        ),
+        (
             409,
             'Operation cannot be fulfilled on resourcequotas "team": the object has been modified;'
             " please apply your changes to the latest version and try again",

@@ -24,6 +24,9 @@ WARNED = {
         '3:17: resources.accelerators: warning: unknown GPU "A100-80G";'
         ' did you mean "A100-80GB"?'
     ),
+    f"{RUN}resources:\n  accelerators: 8x\n": (
+        '3:17: resources.accelerators: warning: unknown GPU "8x"; did you mean "8"?'
+    ),
     f"{RUN}resources:\n  accelerators: A100 :1\n": (
         '3:17: resources.accelerators: warning: the space in "A100 :1" is ignored;'
         ' write "A100:1"'

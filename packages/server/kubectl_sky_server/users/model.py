@@ -145,6 +145,8 @@ def _parse_gpus(text: str) -> dict[str, str]:
     """Return the limits of GPUs; a quota counts GPUs by vendor, not by model."""
     if re.fullmatch("0+", text):
         return {f"requests.{resource}": "0" for resource in sorted(ACCELERATORS)}
+    if ":" not in text and not text.isdigit():
+        raise ValueError("expected a number of GPUs, such as 8 or A100:8")
     requested, *alternatives = [item.rounded for item in accelerator.candidates(text)]
     model = requested.name or ""
     family = accelerators.family_of(model)

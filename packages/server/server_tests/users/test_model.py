@@ -80,6 +80,7 @@ def test_quota_keeps_limits_without_flags() -> None:
         {"tasks": "٣"},
         {"tasks": "9" * 30},
         {"storage": "much"},
+        {"gpus": "two"},
         {"gpus": "A100:"},
         {"gpus": "A100:-2"},
         {"gpus": "{}"},
