@@ -266,6 +266,9 @@ class _Source:
             return position, "a tab indents this line", "use spaces to indent"
         if character and character in "@`%":
             return self.position, f'a value cannot start with "{character}"', "put it in quotes"
+        if self.context.startswith(("while scanning an alias", "while scanning an anchor")):
+            start = self.character_at(self.context_position)
+            return self.context_position, f'a value cannot start with "{start}"', "put it in quotes"
         if character and character in "}]" and not self.context.startswith("while parsing a flow"):
             return self.position, f'unexpected "{character}"', "nothing is open that it closes"
         return None

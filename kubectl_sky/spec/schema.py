@@ -101,8 +101,10 @@ _SETTINGS_OF_SKYPILOT = frozenset(
 # Common wrong names of fields, and SkyPilot's name for each. Their spelling is too different.
 _RENAMED = {
     "args": "run",
+    "branch": "ref",
     "cmd": "run",
     "command": "run",
+    "commit": "ref",
     "container_image": "image_id",
     "cpu": "cpus",
     "docker_image": "image_id",

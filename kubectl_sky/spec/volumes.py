@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import quantity, resource_fields
-from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.schema import describe
 from kubectl_sky.words import names
 
@@ -200,7 +200,8 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
         or not _PVC_NAME.fullmatch(name.lower().replace("_", "-"))
     ):
         message = f"{describe(name)} is not a valid volume name: use letters, digits, - and ."
-        yield document.problem(where, message)
+        hint = f"for a folder of the cluster node, write {{host_path: {printable(name)}}}"
+        yield document.problem(where, message, hint if name.startswith("/") else "")
 
 
 def volume_problems(document: Document) -> list[Problem]:

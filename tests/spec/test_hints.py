@@ -65,6 +65,13 @@ WRONG = {
     f"{RUN}file_mounts: {{/data: 's3:/b/x'}}\n": (
         '2:22: file_mounts./data: expected a path or a URL; did you mean "s3://b/x"?'
     ),
+    f"{RUN}workdir: {{url: 'https://e.com/a.git', branch: main}}\n": (
+        '2:39: workdir.branch: unknown field; did you mean "ref"?'
+    ),
+    f"{RUN}volumes: {{/data: /mnt/data}}\n": (
+        '2:18: volumes./data: "/mnt/data" is not a valid volume name: use letters, digits, - and .;'
+        " for a folder of the cluster node, write {host_path: /mnt/data}"
+    ),
     f"{RUN}tasks: []\n": (
         "2:1: tasks: unknown field; write each task as a document of its own, separated by ---"
     ),
