@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from kubectl_sky.actions import skypilot_settings
 from kubectl_sky.actions.config import preferences
-from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.slurm.convert import Call, convert, read_text
 from kubectl_sky.slurm.directives import is_script
 from kubectl_sky.spec.document import Document, printable
@@ -41,6 +41,8 @@ def read_documents(
     `of_tasks` is whether the file may be meant as the command of a task. `call` is how a batch
     script is called.
     """
+    if not path:
+        raise UserError("the name of a file is empty", "is a variable of your shell not set?")
     name = _STREAMS.get(path, path)
     if f"/{path}".endswith(tuple(file[1:] for file in skypilot_settings.FILES)):
         hint = "its kubernetes: belongs below config: of a task"

@@ -286,9 +286,15 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         typed = [name for name in error.param.opts if name in args]
         answer = "".join(skypilot_verbs.option(command, name) for name in typed)
     elif "unexpected extra argument" in error.message:
-        answer = skypilot.ARGUMENTS.get(command, "")
+        answer = skypilot.ARGUMENTS.get(command) or _describe_arguments(ctx)
     message = error.format_message().rstrip(".")
     return click.UsageError(f"{message}; {answer}", ctx) if answer else error
+
+
+def _describe_arguments(ctx: click.Context) -> str:
+    params = ctx.command.get_params(ctx)
+    words = [param.make_metavar(ctx) for param in params if isinstance(param, click.Argument)]
+    return f"it takes {' '.join(words) or 'no argument'}"
 
 
 def _unknown_options(

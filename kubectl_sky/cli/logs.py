@@ -51,11 +51,17 @@ def _patterns(
     return tuple(pattern(context, param, value) for value in values)
 
 
+_TIME_FORM = "use RFC 3339: 2026-11-21T04:47:04Z"
+
+
 def _time(text: str) -> str:
     """Check a time of --since-time, with a zone as in kubectl."""
-    moment = datetime.fromisoformat(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'"{text}" is not a time; {_TIME_FORM}') from None
     if moment.tzinfo is None:
-        raise ValueError(f'"{text}" has no time zone; use RFC 3339: 2026-11-21T04:47:04Z')
+        raise ValueError(f'"{text}" has no time zone; {_TIME_FORM}')
     return text
 
 

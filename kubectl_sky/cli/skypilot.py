@@ -81,7 +81,6 @@ OTHER_VERBS: Mapping[str, Verb] = {
 # Words after a command that it does not take.
 ARGUMENTS: Mapping[str, str] = {
     "list": "`kubectl sky status TASK` shows one task",
-    "queues list": "it lists all queues of the namespace",
     "gpus": "it shows all GPUs of the cluster",
     "serve logs": "for the log of one replica, use --replica",
     "serve update": "the name is in the file",

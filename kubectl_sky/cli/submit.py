@@ -99,7 +99,9 @@ def command(
     cluster.check()
     files, arguments = options.with_arguments(files)
     if bool(files) == (task is not None):
-        raise UserError("submit needs FILE or --from TASK", "give one of them")
+        raise UserError(
+            "submit needs FILE or --from TASK", "give one of them; FILE may be - for standard input"
+        )
     if len(files) > 1 and (overrides.task_id or form == "task"):
         flag = "--id names" if overrides.task_id else "-o task prints"
         raise UserError(f"{flag} one task", "submit one FILE with it")

@@ -44,6 +44,7 @@ _FOREGROUND = "leave it out: it runs in the foreground until Ctrl-C"
 COMMON: Mapping[str, str] = {
     "--config": "use `kubectl sky config set`",
     "--json": "use -o json",
+    "--task": "name the task as an argument",
     "--async": "leave it out: it returns when the cluster has the change",
     "--no-async": "leave it out: it is the default",
     "--verbose": f"leave it out; {_LEVEL}",
@@ -189,6 +190,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--after": "use --since with a time from now, such as 12h",
         "--before": "use --since for the newer ones; -o json has the time of each task",
         "--infra": "use --context, or --all-contexts",
+        "--status": "repeat it for several: --status failed --status running",
         "--field-selector": "use --status STATE, --since or -l: tasks have no other fields",
         "--verbose": "use -o wide",
         "-v": f"use -o wide; {_LEVEL}",

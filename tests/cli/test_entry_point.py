@@ -16,6 +16,8 @@ from tests.e2e.command import Command
         (("nonsense",), "", 2, 'unknown command "nonsense"'),
         (("render",), "", 2, "missing argument 'FILE...'"),
         (("render", "--nonsense", "-"), "", 2, "no such option"),
+        (("render", ""), "", 2, "error: the name of a file is empty\nhint: is a variable of your"),
+        (("logs", "--since-time", "today"), "", 2, '"today" is not a time; use RFC 3339: 2026'),
         (("render", "none.yaml"), "", 2, "none.yaml: cannot be read: no such file"),
         (("submit", "echo hi"), "", 2, "without a file: kubectl sky run 'echo hi'"),
         (("render", "/"), "", 2, "/: cannot be read: is a directory"),
