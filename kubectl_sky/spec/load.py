@@ -177,6 +177,8 @@ Explanation = tuple[Position, str, str]  # position, message, hint
 _MESSAGES = (
     (r"found character '\\t'|found a tab|found character that cannot start any token",
      "a character that YAML does not allow here", ""),
+    (r"found unknown escape character", "a backslash that begins no escape of YAML",
+     "write two, or use single quotes"),
     (r"could not find expected ':'", 'expected "key: value"', "check the indentation"),
     (r"mapping values are not allowed", 'unexpected ":"',
      'check the indentation, or quote a value that contains ": "'),

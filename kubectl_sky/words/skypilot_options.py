@@ -215,6 +215,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "-n": _ONE_TASK,
         "--name": "name the task as an argument",
         "--controller": _NO_CONTROLLER,
+        "--lines": "use --tail",
         "--tail": "use a number of lines, or -1 for all",
         "--no-follow": "use `kubectl sky logs` without -f",
         "--sync-down": "use --output-dir DIR",

@@ -72,6 +72,10 @@ WRONG = {
         '2:18: volumes./data: "/mnt/data" is not a valid volume name: use letters, digits, - and .;'
         " for a folder of the cluster node, write {host_path: /mnt/data}"
     ),
+    f"{RUN}config: {{kubernetes: {{kueue: team}}}}\n": (
+        "2:30: config.kubernetes.kueue: expected fields such as local_queue_name: my-queue,"
+        ' got "team"'
+    ),
     f"{RUN}tasks: []\n": (
         "2:1: tasks: unknown field; write each task as a document of its own, separated by ---"
     ),

@@ -107,6 +107,10 @@ REFUSED = {
     b"a: 'x\nb: 1\n": ["task.yaml:1:4: invalid YAML: this quote is not closed"],
     b"a: {b: c:}": ['task.yaml:1:9: invalid YAML: unexpected ":"; put the value in quotes'],
     b"a: *.py": ['task.yaml:1:4: invalid YAML: a value cannot start with "*"; put it in quotes'],
+    b'a: "b\\d"': [
+        "task.yaml:1:6: invalid YAML: a backslash that begins no escape of YAML;"
+        " write two, or use single quotes"
+    ],
     b"a: @x": ['task.yaml:1:4: invalid YAML: a value cannot start with "@"; put it in quotes'],
     b"a: [1\nb: 2": ['task.yaml:1:4: invalid YAML: this "[" is not closed'],
     b"a: 2023-99-99": [
