@@ -23,8 +23,13 @@ REQUEST = "<request>"  # the body of a request to a server
 _STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
 _TASK_FILES = (".yaml", ".yml")
 _CALL = Call()
-_PROGRAMS = {".py": "a Python program", ".sh": "a shell script", ".ipynb": "a notebook"}
-_TO_PROGRAM = "make a program of it: jupyter nbconvert --to script"
+_INIT = "write a task file for it: kubectl sky init"
+# What is no task file, and what to do with it.
+_PROGRAMS = {
+    ".py": ("a Python program", _INIT),
+    ".sh": ("a shell script", _INIT),
+    ".ipynb": ("a notebook", "make a program of it: jupyter nbconvert --to script"),
+}
 _LONG_DASHES = "\N{EN DASH}\N{EM DASH}\N{MINUS SIGN}"
 
 
@@ -48,13 +53,11 @@ def read_documents(
         hint = "its kubernetes: belongs below config: of a task"
         raise InvalidFiles([Problem(name, 0, 0, "", "SkyPilot's settings, not a task file", hint)])
     program = _PROGRAMS.get(Path(path).suffix)
-    is_program = program and os.path.isfile(path)  # noqa: PTH113 -- False for too long a name
-    if is_program and not is_batch_file(path):
-        step = (
-            _TO_PROGRAM if program == "a notebook" else "write a task file for it: kubectl sky init"
-        )
+    is_file = os.path.isfile(path)  # noqa: PTH113 -- False for too long a name
+    if program and is_file and not is_batch_file(path):
+        what, step = program
         hint = f"{step} {printable(path, 200)}"
-        raise InvalidFiles([Problem(name, 0, 0, "", f"{program}, not a task file", hint)])
+        raise InvalidFiles([Problem(name, 0, 0, "", f"{what}, not a task file", hint)])
     try:
         text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
     except OSError as error:

@@ -174,8 +174,9 @@ def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...
     if value.count("-") > 1:
         raise UserError("standard input cannot be used for multiple arguments")  # as kubectl
     existing = {word for word in value if word == "-" or os.path.exists(word)}  # noqa: PTH110 -- Path raises for long names
+    files, _ = with_arguments(value)
     for word, (name, text) in context.meta.get(AFTER_VALUES, {}).items():
-        if existing and word in value and word not in existing:
+        if existing and word in files and word not in existing:
             _refuse_second_value(context, word, name, text)
     return value
 
@@ -185,7 +186,8 @@ def _refuse_second_value(context: click.Context, word: str, name: str, text: str
     params = (param for param in context.command.params if name in param.opts)
     option = next(params, None)
     is_file = Path(word).suffix in (".yaml", ".yml")
-    if not isinstance(option, click.Option) or name == "--secret" or is_file:
+    is_secret = name in ("--secret", "--token")
+    if not isinstance(option, click.Option) or is_secret or is_file:
         return
     if "V,V" in (option.metavar or ""):
         written = shlex.join([name, f"{text},{word}"])

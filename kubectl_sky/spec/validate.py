@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from msgspec.structs import astuple, replace
 
@@ -45,6 +45,7 @@ _NULLABLE_FIELDS: dict[str, dict[tuple[str | type, ...], str]] = {
 }
 # SkyPilot converts these keys with str(); our setting priority_classes has numbers as keys.
 _TYPOGRAPHIC = re.compile("[\u2018\u201c\u201e].*[\u2019\u201c\u201d]", re.DOTALL)  # quotes
+_MAX_HINTS = 20  # fields that are compared with those of a task
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
 
 
@@ -102,15 +103,16 @@ def _find_foreign(document: Document) -> Iterator[Problem]:
     if document.get("apiVersion") and isinstance(kind, str):
         message = f"this is a Kubernetes {kind}, not a task"
         yield document.problem((), message, "use kubectl apply")
-    elif len(document.data) > 1 and not any(map(_is_known, document.data)):
+    elif len(document.data) > 1 and not _has_known(document.data):
         message = "this is no task file: it has no field of a task"
         yield document.problem((), message, "a task needs at least run or setup")
 
 
-def _is_known(key: Data) -> bool:
-    """Report whether a field belongs to a task, or has a hint where it belongs."""
+def _has_known(data: Data) -> bool:
+    """Report whether a field belongs to a task, or one of the first has a hint where it belongs."""
     task = schema.fields("task")
-    return key in task or bool(schema.field_hint((str(key),), [*task]))
+    hints = (schema.field_hint((str(key),), [*task]) for key in islice(data, _MAX_HINTS))
+    return not task.isdisjoint(data) or any(hints)
 
 
 def find_valid_part(document: Document, as_task: bool) -> Document | None:
@@ -176,11 +178,10 @@ def _hint(document: Document, error: SchemaError) -> str:
     return error.hint
 
 
-def _key_hint(key: Data, values: Data) -> str:
+def _key_hint(before: Data, key: Data, values: Data) -> str:
     """Return how to write a key that is no text; `{A100, 8}` has two keys without values."""
-    before = list(values)[: list(values).index(key)]
-    if before and values[before[-1]] is None and values[key] is None:
-        return f'write "{printable(f"{before[-1]}: {key}")}"'
+    if before is not None and values[before] is None and values[key] is None:
+        return f'write "{printable(f"{before}: {key}")}"'
     return "put it in quotes"
 
 
@@ -204,10 +205,10 @@ class _Cleaned:
         droppable = self._droppable(path)
         cleaned = {}
 
-        for key, value in values.items():
+        for before, (key, value) in zip((None, *values), values.items(), strict=False):
             if not isinstance(key, str) and path not in _ANY_KEYS:
                 message = f"a field's name is text, YAML reads this one as {schema.describe(key)}"
-                hint = _key_hint(key, values)
+                hint = _key_hint(before, key, values)
                 if path in schema.PARENTS:
                     message = f"unknown field, which YAML reads as {schema.describe(key)}"
                     hint = "remove it"

@@ -200,8 +200,10 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
         or not _PVC_NAME.fullmatch(name.lower().replace("_", "-"))
     ):
         message = f"{describe(name)} is not a valid volume name: use letters, digits, - and ."
-        hint = f"for a folder of the cluster node, write {{host_path: {printable(name)}}}"
-        yield document.problem(where, message, hint if name.startswith("/") else "")
+        hint = ""
+        if name.startswith("/"):
+            hint = f"for a folder of the cluster node, write {{host_path: {printable(name)}}}"
+        yield document.problem(where, message, hint)
 
 
 def volume_problems(document: Document) -> list[Problem]:

@@ -188,3 +188,9 @@ def test_file_that_is_not_found_or_no_task_has_a_next_step(
     (tmp_path / "link.yaml").symlink_to("gone.yaml")
     done = sky("submit", file)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_argument_of_a_batch_script_behind_a_flag_is_no_file(sky: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.sbatch").write_text("#!/bin/sh\n#SBATCH -N 1\necho $1\n")
+    done = sky("render", "a.sbatch", "--env", "A=1", "x")
+    assert (done.returncode, "is no file" in done.stderr) == (0, False), done.stderr
