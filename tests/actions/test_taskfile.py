@@ -44,7 +44,7 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
         ),
         (".sky.yaml", "SkyPilot's settings, not a task file; its kubernetes: belongs"),
         ("helo.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
-        ("broken.yaml", "no such file or directory"),
+        ("broken.yaml", "no such file or directory; it is a link to nothing, which does not exist"),
         ("otter", 'no such file or directory; did you mean "other.yml"?'),
         ("ten.yml", "no such file or directory"),
         (f"{'x' * 300}.py", "file name too long"),

@@ -34,7 +34,7 @@ def test_validate_on_terminal_marks_the_field_in_its_line(
         "secrets: {TOKEN: [a]}\nrun: a\n",
         "secrets:\n  TOKEN: [a]\nrun: a\n",
         "secrets:\n  TOKEN: a: b\nrun: a\n",
-        "".join(f"field{number}: a\n" for number in range(11)),
+        "run: a\n" + "".join(f"field{number}: a\n" for number in range(11)),
     ],
 )
 def test_validate_on_terminal_quotes_no_secret_and_not_many_lines(
