@@ -84,7 +84,7 @@ class BucketMount(Struct, frozen=True):
         if path == ".":
             flags.append("--recursive")
         command = f"`{program} {shlex.join([url, '.', *flags])}`"
-        folder = "" if path == "." else "; add `--recursive` for a folder"
+        folder = "" if path == "." else f"; a folder: `{program} --recursive …`"
         return f"to read it here: {command}{folder}"
 
 

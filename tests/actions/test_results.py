@@ -148,7 +148,8 @@ def test_cp_of_a_path_in_a_bucket_asks_before_it_starts_a_pod(
         (
             [f"{ID}:/in/run7/a.pt", "."],
             "and /in was a copy of s3://data/images: what it wrote there is lost",
-            "here: `aws s3 cp s3://data/images/run7/a.pt .`; add `--recursive` for a folder",
+            "to read it here: `aws s3 cp s3://data/images/run7/a.pt .`;"
+            " a folder: `aws s3 cp --recursive …`",
         ),
         (
             [f"{ID}:/model.bin", "."],
