@@ -211,12 +211,8 @@ export interface Node {
   kept_by?: string;
   held_until?: string;
   lost_since?: string;
-<<<<<<< HEAD
   setup_since?: string;
-  refused_by?: string;
-=======
   rejected_by?: string;
->>>>>>> 01cd703d (Say that a kubelet rejects a pod, as Kubernetes does)
   leaving?: string;
   image_digest?: string;
   sweep?: Record<string, string>;
