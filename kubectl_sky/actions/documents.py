@@ -56,7 +56,7 @@ def read_documents(
     is_file = os.path.isfile(path)  # noqa: PTH113 -- False for too long a name
     if program and is_file and not is_batch_file(path):
         what, step = program
-        hint = f"{step} {printable(path, 200)}"
+        hint = f"{step} {shlex.quote(printable(path, 200))}"
         raise InvalidFiles([Problem(name, 0, 0, "", f"{what}, not a task file", hint)])
     try:
         text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)

@@ -312,6 +312,8 @@ def _unknown_options(
     answers = {
         name: skypilot_verbs.option(command, name) for name in unknown or [error.option_name]
     }
+    if "--json" in answers and "--output" not in known:
+        answers["--json"] = ""
 
     if _takes_program(params) and "--" not in args and not any(answers.values()):
         message = error.message.rstrip(".")

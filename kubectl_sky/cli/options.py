@@ -3,7 +3,6 @@
 import functools
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -182,22 +181,25 @@ def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...
 
 
 def _refuse_second_value(context: click.Context, word: str, name: str, text: str) -> None:
-    """Raise UserError if a word that is no file looks like one more value of the flag before it."""
+    """Raise UserError if a word that is no file looks like one more value of the flag before it.
+
+    The value itself may be a secret.
+    """
     params = (param for param in context.command.params if name in param.opts)
     option = next(params, None)
-    is_file = Path(word).suffix in (".yaml", ".yml")
-    is_secret = name in ("--secret", "--token")
-    if not isinstance(option, click.Option) or is_secret or is_file:
+    if not isinstance(option, click.Option) or Path(word).suffix in (".yaml", ".yml"):
         return
     if "V,V" in (option.metavar or ""):
-        written = shlex.join([name, f"{text},{word}"])
+        hint = f"separate the values of {name} with commas"
     elif word.startswith("="):
-        written = f"{shlex.join([name, f'{text}{word}'])}, without spaces"
+        hint = f"write {name} NAME=VALUE, without spaces"
     elif option.multiple and ("=" in text) == ("=" in word):
-        written = shlex.join([name, text, name, word])
+        hint = f"write {name} before each value"
+    elif "=" in text:
+        hint = f"put the value of {name} into quotes"
     else:
-        written = shlex.join([name, f"{text} {word}"])
-    raise UserError(f'"{word}" is no file, and {name} takes one word', f"write {written}")
+        return
+    raise UserError(f'"{word}" is no file, and {name} takes one word', hint)
 
 
 _argument = functools.partial(click.argument, "files", nargs=-1, metavar="FILE...", callback=_files)

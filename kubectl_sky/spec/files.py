@@ -213,11 +213,12 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
 
 
 def _source(document: Document, path: Path, source: str) -> Iterator[Problem]:
-    if half := _HALF_URL.match(source):
-        url = f"{half[1]}://{source[half.end() :]}"
+    half = _HALF_URL.match(source)
+    url = f"{half[1]}://{source[half.end() :]}" if half else source
+    if half and not _PASSWORD.match(url):
         hint = f'did you mean "{printable(url)}"?'
         yield document.problem(path, "expected a path or a URL", hint)
-    if _PASSWORD.match(source):
+    if _PASSWORD.match(url):
         hint = "a store's credentials are in the settings; web files must be public"
         yield document.problem(path, "the manifests would show the credentials before @", hint)
 

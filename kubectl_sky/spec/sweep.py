@@ -17,7 +17,8 @@ from kubectl_sky.spec.variables import is_name
 MAX_VALUES = 1000  # of all variables: the object and its pods have them
 _RANGE = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})", re.ASCII)
 _LIKE_RANGE = re.compile(r"-?[0-9][0-9.]*\.\..*", re.ASCII)
-_NUMBERS = re.compile(r"[-+0-9.eE]+(?:\s+[-+0-9.eE]+)+", re.ASCII)
+_NUMBER = r"[-+]?\.?[0-9][-+0-9.eE]*"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s+{_NUMBER})+", re.ASCII)
 _EXAMPLE = "write it as [0.1, 0.01], 0.1,0.01 or 1..3"
 
 
@@ -78,11 +79,11 @@ def _values(name: str, value: object) -> tuple[str, ...]:
         values = tuple(str(item) for item in value)
     else:
         parts = [part.strip() for part in str(value).split(",")]
+        if spaced := next(filter(_NUMBERS.fullmatch, parts), None):
+            raise ValueError(f"{printable(spaced)} are several numbers; {_EXAMPLE}")
         values = tuple(chain.from_iterable(_expand(part) for part in parts))
     if not all(values):
         raise ValueError(f"{printable(name)} has an empty value; {_EXAMPLE}")
-    if spaced := next(filter(_NUMBERS.fullmatch, values), None):
-        raise ValueError(f"{printable(spaced)} are several numbers; {_EXAMPLE}")
     if len(set(values)) < len(values):
         raise ValueError(f"{printable(name)} has a value twice; name each value once")
     return values

@@ -44,7 +44,7 @@ _NULLABLE_FIELDS: dict[str, dict[tuple[str | type, ...], str]] = {
     "service": {(): "service"},
 }
 # SkyPilot converts these keys with str(); our setting priority_classes has numbers as keys.
-_TYPOGRAPHIC = re.compile("[\u2018\u201c\u201e].*[\u2019\u201c\u201d]", re.DOTALL)  # quotes
+_TYPOGRAPHIC = re.compile("[\u2018\u201c\u201e][^\u2018-\u201f]*[\u2019\u201c\u201d]")  # quotes
 _MAX_HINTS = 20  # fields that are compared with those of a task
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
 

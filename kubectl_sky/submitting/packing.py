@@ -97,8 +97,6 @@ class Packer:
                 raise Unsendable.for_source("is a file", "use its folder")
             packed_archive = self._archive(files, local_source, self._progress)
             return replace(packed_archive, revision=git.read_revision(local_source.path))
-        except RuntimeError as error:
-            raise Unsendable.for_source("home folder not found") from error
         except (OSError, ValueError) as error:  # a NUL character
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise Unsendable.for_source(f"cannot be read: {reason}") from error
@@ -132,8 +130,11 @@ class Packer:
 
 
 def source(files: LocalFiles) -> Source:
-    """Return the local source; relative paths start at the current folder."""
-    path = Path(files.source).expanduser()
+    """Return the local source; relative paths start at the current folder. Raises Unsendable."""
+    try:
+        path = Path(files.source).expanduser()
+    except RuntimeError as error:
+        raise Unsendable.for_source("home folder not found") from error
     return Source(path, PurePosixPath(files.path).name, with_parents=files.path == WORKDIR)
 
 

@@ -44,7 +44,6 @@ _FOREGROUND = "leave it out: it runs in the foreground until Ctrl-C"
 COMMON: Mapping[str, str] = {
     "--config": "use `kubectl sky config set`",
     "--json": "use -o json",
-    "--task": "name the task as an argument",
     "--async": "leave it out: it returns when the cluster has the change",
     "--no-async": "leave it out: it is the default",
     "--verbose": f"leave it out; {_LEVEL}",

@@ -46,7 +46,6 @@ def error_of(line: str) -> str:
         ("logs --tail all", "use a number of lines, or -1 for all"),
         ("queues list x", "unexpected extra argument (x); it takes no argument"),
         ("cp a b c:d", "unexpected extra argument (c:d); it takes SOURCE TARGET"),
-        ("doctor --task x", "no such option '--task'; name the task as an argument"),
         ("list --status failed,running", "repeat it for several: --status failed --status running"),
         ("list --json", "no such option '--json'; use -o json"),
         ("list -s RUNNING", """Invalid value for '-s' / '--server': "RUNNING" is not a server"""),
@@ -88,6 +87,10 @@ def error_of(line: str) -> str:
 )
 def test_habits_of_skypilot_are_answered(line: str, message: str) -> None:
     assert message in error_of(line)
+
+
+def test_output_format_is_proposed_to_commands_that_have_one() -> None:
+    assert error_of("cp a b --json") == "no such option '--json'"
 
 
 def test_every_unknown_option_is_answered_at_once() -> None:

@@ -65,6 +65,10 @@ WRONG = {
     f"{RUN}file_mounts: {{/data: 's3:/b/x'}}\n": (
         '2:22: file_mounts./data: expected a path or a URL; did you mean "s3://b/x"?'
     ),
+    f"{RUN}file_mounts: {{/data: 's3:/user:password@b/x'}}\n": (
+        "2:22: file_mounts./data: the manifests would show the credentials before @;"
+        " a store's credentials are in the settings; web files must be public"
+    ),
     f"{RUN}workdir: {{url: 'https://e.com/a.git', branch: main}}\n": (
         '2:39: workdir.branch: unknown field; did you mean "ref"?'
     ),

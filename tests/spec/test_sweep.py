@@ -19,6 +19,7 @@ from tests.spec.documents import make_document
         (["a,b", "1..3"], ("a,b", "1..3")),
         (7, ("7",)),
         ([True], ("True",)),
+        (["8 8", "16 16"], ("8 8", "16 16")),
     ],
 )
 def test_values_of_a_variable_are_lists_or_text(value: object, values: tuple[str, ...]) -> None:

@@ -130,6 +130,8 @@ FINE = (
     "resources: {cloud: kubernetes, use_spot: false, autostop: false}",
     "resources: {labels: {example.com/team: research, empty: ''}}",
     "envs: {A: 1, B: x, C: , D: 1.5, E: 2024-01-01}",
+    "envs: {A: \N{LEFT DOUBLE QUOTATION MARK}hi\N{RIGHT DOUBLE QUOTATION MARK} and"
+    " \N{LEFT DOUBLE QUOTATION MARK}bye\N{RIGHT DOUBLE QUOTATION MARK}}",
     "secrets: {A: , B: x}",
     "volumes: {/data: v, /more/data: {name: v, sub_path: runs/1}}",
     "config: {kubernetes: {pod_config: {spec: {volumes: [{name: v, configMap: {defaultMode: 0400,"
