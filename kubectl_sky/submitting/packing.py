@@ -97,7 +97,7 @@ class Packer:
                 raise Unsendable.for_source("is a file", "use its folder")
             packed_archive = self._archive(files, local_source, self._progress)
             return replace(packed_archive, revision=git.read_revision(local_source.path))
-        except (OSError, ValueError) as error:  # a NUL character
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL character
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise Unsendable.for_source(f"cannot be read: {reason}") from error
 

@@ -489,3 +489,11 @@ def test_local_path_that_does_not_exist_has_one_line(offline: Command, tmp_path:
         "task.yaml:2:10: workdir: no such file or folder",
         "task.yaml:3:19: file_mounts./a: home folder not found",
     ]
+
+
+def test_workdir_that_is_a_loop_of_links_has_one_line(offline: Command, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "task.yaml").write_text("run: a\nworkdir: loop\n")
+    err = offline("validate", "task.yaml").stderr
+    assert err.startswith("task.yaml:2:10: workdir: cannot be read: ")
+    assert err.count("\n") == 1
