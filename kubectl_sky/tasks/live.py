@@ -5,6 +5,7 @@ Objects are kept as JSON, a fraction of what they take decoded, and decoded when
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
 from time import monotonic
@@ -124,6 +125,7 @@ class LiveTasks:
         self._unsettled: dict[Key, TaskStatus] = {}  # without nodes, or reasons why they wait
         self._unexplained: list[Key] = []  # since the latest look
         self._seen = Surroundings()
+        self._look: Future[Surroundings] | None = None
         self._next_look = 0.0
 
     def changes(self, stop: Event) -> Iterator[Changes | None]:
@@ -134,17 +136,19 @@ class LiveTasks:
         watched = find.select_objects(self._session, self._scope.namespace, self._scope.selector)
         unsynced = set(watched.kinds)
         folded_at = 0.0
-        for event in watch_forever(self._session, watched, stop, pack):
-            if event and event.type is Change.SYNCED:
-                unsynced.discard(event.kind)
-            elif event:
-                self._apply(event)
-            if not unsynced and monotonic() >= folded_at + _FOLD_INTERVAL:
-                with suppress(Unreachable):  # the watch retries, and so does the next round
-                    yield from self._fold()
-                    self.complete = True
-                folded_at = monotonic()
-            yield None
+        with ThreadPoolExecutor(1, "look") as looker:
+            for event in watch_forever(self._session, watched, stop, pack):
+                if event and event.type is Change.SYNCED:
+                    unsynced.discard(event.kind)
+                elif event:
+                    self._apply(event)
+                if not unsynced and monotonic() >= folded_at + _FOLD_INTERVAL:
+                    with suppress(Unreachable):  # the watch retries, and so does the next round
+                        self._look_around(looker)
+                        yield from self._fold()
+                        self.complete = True
+                    folded_at = monotonic()
+                yield None
 
     def _apply(self, event: WatchEvent) -> None:
         item = event.object
@@ -158,13 +162,22 @@ class LiveTasks:
             self._members[key].add(uid)
         self._changed.add(key)
 
-    def _fold(self) -> Iterator[Changes]:
-        if self._unsettled and not self._unexplained and monotonic() >= self._next_look:
-            self._next_look = monotonic() + _LOOK_INTERVAL
-            waiting = list(self._unsettled.values())
-            self._seen = pending.look(self._session, self._scope.namespace, waiting)
+    def _look_around(self, looker: ThreadPoolExecutor) -> None:
+        """Look at why tasks wait, beside their changes: it can take seconds."""
+        if self._look and self._look.done():
+            look = self._look
+            self._look = None
+            self._seen = look.result()
             self._unexplained = sorted(self._unsettled)
 
+        is_due = not (self._look or self._unexplained) and monotonic() >= self._next_look
+        if self._unsettled and is_due:
+            self._next_look = monotonic() + _LOOK_INTERVAL
+            waiting = list(self._unsettled.values())
+            namespace = self._scope.namespace
+            self._look = looker.submit(pending.look, self._session, namespace, waiting)
+
+    def _fold(self) -> Iterator[Changes]:
         # Only some at a time: changes do not wait for thousands that start.
         self._changed.update(self._unexplained[:_BATCH])
         del self._unexplained[:_BATCH]

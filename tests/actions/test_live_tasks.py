@@ -8,6 +8,7 @@ import pytest
 from kubectl_sky.tasks import live
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.live import LiveTasks
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.fake_cluster import FakeCluster
 
@@ -38,3 +39,29 @@ def test_live_tasks_between_changes_explain_only_some_tasks_that_wait(
     first, *later = explained
     assert first == set(ids)
     assert all(len(found) <= 2 for found in later)
+
+
+def test_live_tasks_tell_a_change_while_they_look_at_why_others_wait(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "_FOLD_INTERVAL", 0)
+    for task_id in ("a0000001", "a0000002"):
+        send("name: waits\nrun: echo hello\n", task_id=task_id)
+
+    looks = Event()
+    is_told = Event()
+
+    def wait() -> None:
+        looks.set()
+        assert is_told.wait(60)
+
+    api.before("list events", wait)
+    stop = Event()
+    for changes in LiveTasks(api.session(), Scope("default", None)).changes(stop):
+        if looks.is_set():
+            api.remove(kinds.JOB, "waits-a0000001")
+            looks.clear()
+        if changes and changes.gone:
+            is_told.set()
+            stop.set()
+    assert is_told.is_set()
