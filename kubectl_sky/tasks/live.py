@@ -5,7 +5,7 @@ Objects are kept as JSON, a fraction of what they take decoded, and decoded when
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from threading import Event
 from time import monotonic
@@ -13,7 +13,7 @@ from time import monotonic
 import msgspec
 from msgspec import Struct
 
-from kubectl_sky.cluster import access
+from kubectl_sky.cluster import access, parallel
 from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_forever
@@ -136,19 +136,18 @@ class LiveTasks:
         watched = find.select_objects(self._session, self._scope.namespace, self._scope.selector)
         unsynced = set(watched.kinds)
         folded_at = 0.0
-        with ThreadPoolExecutor(1, "look") as looker:
-            for event in watch_forever(self._session, watched, stop, pack):
-                if event and event.type is Change.SYNCED:
-                    unsynced.discard(event.kind)
-                elif event:
-                    self._apply(event)
-                if not unsynced and monotonic() >= folded_at + _FOLD_INTERVAL:
-                    with suppress(Unreachable):  # the watch retries, and so does the next round
-                        self._look_around(looker)
-                        yield from self._fold()
-                        self.complete = True
-                    folded_at = monotonic()
-                yield None
+        for event in watch_forever(self._session, watched, stop, pack):
+            if event and event.type is Change.SYNCED:
+                unsynced.discard(event.kind)
+            elif event:
+                self._apply(event)
+            if not unsynced and monotonic() >= folded_at + _FOLD_INTERVAL:
+                with suppress(Unreachable):  # the watch retries, and so does the next round
+                    self._look_around()
+                    yield from self._fold()
+                    self.complete = True
+                folded_at = monotonic()
+            yield None
 
     def _apply(self, event: WatchEvent) -> None:
         item = event.object
@@ -162,7 +161,7 @@ class LiveTasks:
             self._members[key].add(uid)
         self._changed.add(key)
 
-    def _look_around(self, looker: ThreadPoolExecutor) -> None:
+    def _look_around(self) -> None:
         """Look at why tasks wait, beside their changes: it can take seconds."""
         if self._look and self._look.done():
             look = self._look
@@ -174,8 +173,9 @@ class LiveTasks:
         if self._unsettled and is_due:
             self._next_look = monotonic() + _LOOK_INTERVAL
             waiting = list(self._unsettled.values())
-            namespace = self._scope.namespace
-            self._look = looker.submit(pending.look, self._session, namespace, waiting)
+            self._look = parallel.run_future(
+                pending.look, self._session, self._scope.namespace, waiting, name="look"
+            )
 
     def _fold(self) -> Iterator[Changes]:
         # Only some at a time: changes do not wait for thousands that start.
