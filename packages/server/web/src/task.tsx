@@ -34,7 +34,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
     if (name === "task") setTask(data as Task);
   });
   const finished = isFinished(task);
-  const inSetup = task.metadata.nodes.filter((node) => node.setup_since).length;
+  const setups = task.metadata.nodes.map((node) => node.setup_since ?? "").join();
   const gone = interrupted instanceof ApiError && interrupted.status === 404;
   return (
     <>
@@ -59,7 +59,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
       {task.metadata.note && <p class={`banner ${task.status}`}>{task.metadata.note}</p>}
       <Facts task={task} />
       <Doctor id={id} scope={scope} state={`${task.status} ${task.metadata.note ?? ""}`} />
-      <Timeline id={id} scope={scope} state={`${task.updated_at} ${task.metadata.detailed_status} ${inSetup}`} />
+      <Timeline id={id} scope={scope} state={`${task.updated_at} ${task.metadata.detailed_status} ${setups}`} />
       <Goodput id={id} scope={scope} />
       <Nodes task={task} scope={scope} />
       <Usage id={id} scope={scope} running={!finished} />
