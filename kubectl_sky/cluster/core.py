@@ -15,7 +15,7 @@ from kubectl_sky.words.core_objects import Event, Node
 from kubectl_sky.words.pod_objects import Pod
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
-_LOG_SECONDS = 30.0  # seconds to read the begin or the end of a log
+_LOG_SECONDS = 30.0  # seconds to read the beginning or the end of a log
 _NO_LOG = (
     b"unable to retrieve container logs for ",
     b'failed to try resolving symlinks in path "',

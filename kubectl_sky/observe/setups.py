@@ -12,9 +12,9 @@ from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age
 
-PodKey = tuple[str, str]  # namespace and name
+ContainerKey = tuple[str, str, str]  # namespace, pod, and when its container started
 
-MAX_BYTES = 1 << 20  # of the begin of a log in which the end of setup is looked for
+MAX_BYTES = 1 << 20  # of the beginning of a log in which the end of setup is looked for
 
 _SETUP_BEGINS = f"{NOTE_PREFIX}setup begins"
 # After the rest of a line of setup that has no newline.
@@ -31,8 +31,8 @@ class SetupTimes(Struct, frozen=True):
 def read_setup(lines: Iterable[bytes]) -> SetupTimes | None:
     """Return what the lines of a log tell; they begin with their times.
 
-    Nothing is read after the end of setup: a program may print the same lines. None if the end is
-    not within the first bytes.
+    Nothing is read after the end of setup: a program may print the same lines. None if that
+    is not within the first bytes.
     """
     began = None
     size = 0
@@ -51,11 +51,16 @@ def _time(stamp: str) -> datetime | None:
     return time and time.replace(microsecond=0)
 
 
-def with_setups(task: TaskStatus, setups: Mapping[PodKey, SetupTimes]) -> TaskStatus:
-    """Return the task with since when its nodes are in setup; `setups` are by pod."""
+def container_key(namespace: str, node: NodeStatus) -> ContainerKey:
+    """Return whose log it is: a container that is restarted in place keeps its pod."""
+    return namespace, node.pod, node.started_at
+
+
+def with_setups(task: TaskStatus, setups: Mapping[ContainerKey, SetupTimes]) -> TaskStatus:
+    """Return the task with since when its nodes are in setup."""
 
     def mark(node: NodeStatus) -> NodeStatus:
-        setup = setups.get((task.namespace, node.pod))
+        setup = setups.get(container_key(task.namespace, node))
         if setup is None or setup.began is None or setup.ended:
             return node
         return replace(node, setup_since=age.timestamp(setup.began))

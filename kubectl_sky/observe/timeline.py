@@ -14,7 +14,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from kubectl_sky.observe.nodes import NodeStatus, State, container, init_statuses
-from kubectl_sky.observe.setups import PodKey, SetupTimes
+from kubectl_sky.observe.setups import ContainerKey, SetupTimes, container_key
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds, names
@@ -128,9 +128,9 @@ def _exact(seconds: int) -> str:
 
 
 def task_timeline(
-    snapshot: TaskSnapshot, task: TaskStatus, setups: Mapping[PodKey, SetupTimes]
+    snapshot: TaskSnapshot, task: TaskStatus, setups: Mapping[ContainerKey, SetupTimes]
 ) -> TaskTimeline:
-    """Return the timeline of a task; `setups` are what the logs of its pods tell."""
+    """Return the timeline of a task; `setups` are what the logs of its nodes tell."""
     pods = {pod.metadata.name: pod for pod in snapshot.of(kinds.POD)}
     items = {item.metadata.name: item for item in snapshot.workloads}
     signs = _signs(snapshot, setups)
@@ -143,14 +143,14 @@ def task_timeline(
 
 
 class _Signs(Struct, frozen=True):
-    """Events by the uid of their object, conditions of Kueue's by their owner's, setups by pod."""
+    """Events by the uid of their object, conditions of Kueue's by their owner's, setups."""
 
     events: Mapping[str, list[Event]]
     queueing: Mapping[str, list[Condition]]
-    setups: Mapping[PodKey, SetupTimes]
+    setups: Mapping[ContainerKey, SetupTimes]
 
 
-def _signs(snapshot: TaskSnapshot, setups: Mapping[PodKey, SetupTimes]) -> _Signs:
+def _signs(snapshot: TaskSnapshot, setups: Mapping[ContainerKey, SetupTimes]) -> _Signs:
     events: dict[str, list[Event]] = defaultdict(list)
     for event in snapshot.of(kinds.EVENT):
         events[event.involved_object.uid].append(event)
@@ -185,7 +185,7 @@ def _phases(
         return [*before, *starting], unknown
 
     finished = _time(times.finished_at) or _ended_at(node)
-    setup = signs.setups.get((pod.metadata.namespace, pod.metadata.name), SetupTimes())
+    setup = signs.setups.get(container_key(pod.metadata.namespace, node), SetupTimes())
     running = list(_in_container(node, pod, started, finished, setup))
     if any(span.phase is Phase.UNKNOWN for span in running):
         unknown += (Phase.RUN,)

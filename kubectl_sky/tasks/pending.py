@@ -39,7 +39,6 @@ from kubectl_sky.workloads.workload import QUEUED
 
 _FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
-_SETUP_INTERVAL = 10.0  # seconds between looks at whether nodes are still in setup
 _DIAGNOSIS_INTERVAL = 60.0  # seconds until the cause is looked for again
 _MAX_PREDECESSORS = 100  # that are looked for at a time
 _USUAL_START_SECONDS = 2.0  # seconds that a start may take before a line is written
@@ -62,16 +61,14 @@ def watch_task(
     setups = SetupReader(session)
     latest: TaskStatus | None = None
     shown: TaskStatus | None = None
-    next_look = 0.0
 
     for snapshot in watch.watch_task(session, task, stop):
         latest = snapshot.task if snapshot else latest
-        looks = latest and monotonic() >= next_look and setups.awaits(latest)
+        looks = latest and setups.awaits([latest])
         if latest is None or not (snapshot or looks):
             yield None
             continue
 
-        next_look = monotonic() + _SETUP_INTERVAL
         (with_setup,) = setups.explain([latest])
         before = shown
         shown = explain(with_setup, read_surroundings(session, with_setup))

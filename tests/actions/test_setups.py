@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import find, pending
+from kubectl_sky.tasks import find, pending, setups
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds
 from tests import fake_cluster
@@ -83,7 +83,7 @@ def test_status_of_several_tasks_says_that_they_are_in_setup(
     assert ["setup_since" in node for node in nodes] == [False, True, True]
 
 
-def test_timeline_has_setup_that_goes_on_then_its_end(
+def test_timeline_has_setup_that_goes_on_then_run(
     run: Run, api: FakeCluster, pods: list[str]
 ) -> None:
     assert read_phases(run)[-1] == "setup…"
@@ -91,7 +91,7 @@ def test_timeline_has_setup_that_goes_on_then_its_end(
     assert read_phases(run)[-1] == "run…", "both took less than a second"
 
 
-def test_timeline_of_node_that_failed_in_setup_ends_with_it(
+def test_timeline_of_node_that_failed_in_setup_has_no_run(
     run: Run, api: FakeCluster, pods: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fake_cluster, "_now", lambda: "2026-01-01T00:00:09Z")
@@ -138,7 +138,7 @@ def find_setups(updates: Iterator[TaskStatus | None]) -> list[bool]:
 def test_watch_reads_logs_again_until_no_node_is_in_setup(
     api: FakeCluster, pods: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending, "_SETUP_INTERVAL", 0.0)
+    monkeypatch.setattr(setups, "_INTERVAL", 0.0)
     updates = watch(api)
     assert find_setups(updates) == [False, True]
     assert next(updates) is None
@@ -150,3 +150,41 @@ def test_watch_reads_logs_again_until_no_node_is_in_setup(
     api.change(kinds.POD, pods[0], metadata=api.get(kinds.POD, pods[0])["metadata"])
     assert find_setups(updates) == [False, False]
     assert count_logs(api) == before
+
+
+def test_watch_keeps_what_logs_have_told_until_the_interval_is_over(
+    api: FakeCluster, pods: list[str]
+) -> None:
+    updates = watch(api)
+    assert find_setups(updates) == [False, True]
+    api.log(pods[1], ENDS)
+    schedule(api, pods[1])
+    assert find_setups(updates) == [False, True]
+    assert count_logs(api) == 2
+
+
+def test_watch_reads_a_log_again_after_an_error(
+    api: FakeCluster, pods: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setups, "_INTERVAL", 0.0)
+    for number in range(1, 3):
+        api.before("get pods/log", lambda: 400, nth=number)
+    updates = watch(api)
+    assert find_setups(updates) == [False, False]
+    assert find_setups(updates) == [False, True]
+
+
+def test_watch_reads_the_log_of_a_container_that_is_restarted_in_place(
+    api: FakeCluster, pods: list[str]
+) -> None:
+    api.log(pods[1], ENDS)
+    updates = watch(api)
+    assert find_setups(updates) == [False, False]
+
+    api.rotate(pods[1])
+    api.log(pods[1], BEGINS)
+    status = api.get(kinds.POD, pods[1])["status"]
+    status["containerStatuses"][0]["state"]["running"]["startedAt"] = "2026-01-01T00:00:09Z"
+    api.change(kinds.POD, pods[1], status=status)
+    assert find_setups(updates) == [False, True]
+    assert count_logs(api) == 3

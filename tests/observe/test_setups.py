@@ -6,7 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_sky.observe import status
-from kubectl_sky.observe.setups import MAX_BYTES, SetupTimes, read_setup, with_setups
+from kubectl_sky.observe.setups import (
+    MAX_BYTES,
+    SetupTimes,
+    container_key,
+    read_setup,
+    with_setups,
+)
 from tests.builders import ID, make_job, make_pod
 from tests.reading import read_jobs, read_pods
 
@@ -42,7 +48,7 @@ def test_setup_is_told_by_the_first_lines_in_order(lines: list[str], expected: S
     assert read(*lines) == expected
 
 
-def test_setup_whose_end_is_not_within_the_first_bytes_is_not_known() -> None:
+def test_setup_that_goes_on_after_the_first_bytes_is_not_known() -> None:
     assert read(BEGINS, "x" * MAX_BYTES) is None
     assert read(BEGINS, "x" * (MAX_BYTES // 2), ENDS) == SetupTimes(at(0), at(2))
 
@@ -62,7 +68,7 @@ def test_state_of_task_says_since_when_all_running_nodes_are_in_setup() -> None:
     pods = [make_pod(node, nodes=2, state={"running": {}}) for node in range(2)]
     jobs = [make_job(node, nodes=2) for node in range(2)]
     (task,) = status.tasks(read_jobs(jobs), read_pods(pods))
-    keys = [("default", pod["metadata"]["name"]) for pod in pods]
+    keys = [container_key("default", node) for node in task.nodes]
     setups = {keys[0]: SetupTimes(at(5)), keys[1]: SetupTimes(at(4))}
 
     marked = with_setups(task, setups)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import status, timeline
-from kubectl_sky.observe.setups import SetupTimes
+from kubectl_sky.observe.setups import SetupTimes, container_key
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.timeline import NodeTimeline
 from kubectl_sky.words import age, names
@@ -58,8 +58,7 @@ def timeline_of(
     objects = {"Job": (job,), "Pod": pods, "Event": events, **kinds}
     (task,) = status.tasks(read_jobs([job]), read_pods(pods))
     snapshot = TaskSnapshot(ID, "default", read_objects(objects), task=task)
-    key = ("default", pod["metadata"]["name"]) if pod else ("", "")
-    setups = {key: setup} if setup else {}
+    setups = {container_key("default", task.nodes[0]): setup} if setup else {}
     return timeline.task_timeline(snapshot, task, setups).nodes[0]
 
 
