@@ -46,7 +46,7 @@ from kubectl_sky.tasks.doctor import ClusterCheck
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.list import list_tasks
 from kubectl_sky.tasks.logs import LogRequest
-from kubectl_sky.tasks.pending import explain_pending
+from kubectl_sky.tasks.pending import explain_target
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Wait
 
@@ -137,10 +137,7 @@ class Client:
 
         Here and below, `task` is an id, a prefix of an id, or a name. Raises UnknownName.
         """
-        target = find.get(self._session, self._scope, task)
-        if isinstance(target, TaskStatus):
-            return explain_pending(self._session, target)
-        return target
+        return explain_target(self._session, find.get(self._session, self._scope, task))
 
     def logs(
         self,

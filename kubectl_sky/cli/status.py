@@ -92,11 +92,9 @@ def command(
     if flags["watch"]:
         _watch(session, scope, match, form)
         return
-    if isinstance(match, TaskStatus):
-        match = pending.explain_pending(session, match)
-        output.out(_format(match, form, evidence.of_deleted_pods(session, match)))
-        return
-    output.out(_format(match, form))
+    match = pending.explain_target(session, match)
+    record = evidence.of_deleted_pods(session, match) if isinstance(match, TaskStatus) else None
+    output.out(_format(match, form, record))
 
 
 def _check(form: str | None, flags: Mapping[str, bool]) -> None:
@@ -141,17 +139,14 @@ def _show_several(
     """Show tasks one after the other; programs get one list."""
     from kubectl_sky.tasks import evidence, find, pending
     from kubectl_sky.tasks.choice import find_targets
-    from kubectl_sky.tasks.setups import SetupReader
 
     if any(flags.values()):
         flag = next(name for name, is_given in flags.items() if is_given)
         raise UserError(f"--{flag} shows one task", "name one TASK")
 
     targets = find_targets(session, scope, choice)
-    statuses = [task for target in targets for task in find.tasks_of(target)]
-    statuses = SetupReader(session).explain(statuses)
-    explained = pending.explain_all(session, scope.namespace, statuses, statuses)
-    latest = {(task.namespace, task.id): task for task in explained}
+    targets = pending.explain_targets(session, scope.namespace, targets)
+    explained = [task for target in targets for task in find.tasks_of(target)]
 
     if form == "name":
         output.names(map(tasks.name, targets))
@@ -164,8 +159,8 @@ def _show_several(
         texts = []
         for target in targets:
             if isinstance(target, TaskStatus):
-                task = latest[target.namespace, target.id]
-                texts.append(_format(task, form, evidence.of_deleted_pods(session, task)))
+                record = evidence.of_deleted_pods(session, target)
+                texts.append(_format(target, form, record))
             else:
                 texts.append(_format(target, form))
         output.out("\n\n\n".join(texts))
@@ -200,14 +195,14 @@ def _watch(session: "Session", scope: "Scope", target: "Target", form: str | Non
 
     On a terminal its ages are updated every second.
     """
-    from kubectl_sky.tasks import pending, watch
+    from kubectl_sky.tasks import pending
 
     screen = output.LiveText(form)
     latest = target
     if isinstance(target, TaskStatus):
         updates: Iterator[Target | None] = pending.watch_task(session, target)
     else:
-        updates = watch.watch_pipeline(session, scope, target)
+        updates = pending.watch_pipeline(session, scope, target)
     for update in updates:
         latest = update or latest
         if update or screen.is_outdated:

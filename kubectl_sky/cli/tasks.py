@@ -276,7 +276,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
 
     state_of_missing = "cancelled" if pipeline.failed else "not found"
     rows = {
-        pipeline.stage(task): [task.id, task.name, str(task.state), nodes(task), task.note]
+        pipeline.stage(task): [task.id, task.name, _state(task), nodes(task), task.note]
         for task in pipeline.tasks
     } | {
         stage: [

@@ -56,7 +56,7 @@ class Reason(Struct, frozen=True):
     yields: bool = False  # whether a reason of the Job explains more
     waits: str = ""  # what a node with it waits for
     ended: str | None = None  # how a node with it ended, if its name does not say so
-    message: str = ""  # the begin of the termination message by which entry.sh tells it
+    message: str = ""  # the beginning of the termination message by which entry.sh tells it
     phase: str = ""  # where the node failed
 
 

@@ -1,9 +1,11 @@
 """Explain why nodes are pending, from Kueue, gang schedulers and events, and report it."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from time import monotonic
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -24,11 +26,12 @@ from kubectl_sky.observe.explain import (
     read_topologies,
 )
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.queues import PendingWorkload
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import WaitingStage
 from kubectl_sky.tasks import find, room, watch
-from kubectl_sky.tasks.find import Read, Scope
+from kubectl_sky.tasks.find import Read, Scope, Target
 from kubectl_sky.tasks.setups import SetupReader
 from kubectl_sky.tasks.ui import UI, WaitingLine
 from kubectl_sky.tasks.watch import TaskUpdate
@@ -44,35 +47,94 @@ _MAX_PREDECESSORS = 100  # that are looked for at a time
 _USUAL_START_SECONDS = 2.0  # seconds that a start may take before a line is written
 _REPORT_INTERVAL = 10.0  # seconds between lines while nodes start one after the other
 
+_T = TypeVar("_T", TaskStatus, PipelineStatus)
+
 
 def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     """Return the task with the reason for each pending node, and since when others are in setup."""
-    (task,) = SetupReader(session).explain([task])
-    return explain(task, read_surroundings(session, task))
+    return _explain_task(session, SetupReader(session), task)
+
+
+def explain_target(session: Session, target: Target) -> Target:
+    """Return a task as `explain_pending` does, or a pipeline as `explain_targets` does."""
+    if isinstance(target, TaskStatus):
+        return explain_pending(session, target)
+    return _explain_pipeline(session, SetupReader(session), target)
+
+
+def explain_targets(
+    session: Session, namespace: str | None, targets: Sequence[Target]
+) -> list[Target]:
+    """Return targets of a namespace (None: all) as in lists, and since when nodes are in setup."""
+    tasks = [task for target in targets for task in find.tasks_of(target)]
+    explained = iter(_explain_tasks(session, namespace, SetupReader(session), tasks))
+    return [
+        next(explained)
+        if isinstance(target, TaskStatus)
+        else replace(target, tasks=tuple(islice(explained, len(target.tasks))))
+        for target in targets
+    ]
 
 
 def watch_task(
     session: Session, task: TaskStatus, stop: threading.Event | None = None
 ) -> Iterator[TaskStatus | None]:
-    """Yield a task as `explain_pending` does, after changes; None when idle.
+    """Yield a task as `explain_target` does, after changes; None when idle."""
+    snapshots = watch.watch_task(session, task, stop)
+    changes = (snapshot.task if snapshot else None for snapshot in snapshots)
+    return _watch_explained(session, changes, _explain_task)
+
+
+def watch_pipeline(
+    session: Session, scope: Scope, pipeline: PipelineStatus
+) -> Iterator[PipelineStatus | None]:
+    """Yield a pipeline or group as `explain_target` does, after changes; None when idle."""
+    changes = watch.watch_pipeline(session, scope, pipeline)
+    return _watch_explained(session, changes, _explain_pipeline)
+
+
+def _watch_explained(
+    session: Session,
+    changes: Iterator[_T | None],
+    explain_latest: Callable[[Session, SetupReader, _T], _T],
+) -> Iterator[_T | None]:
+    """Yield what changes with its explanation.
 
     Nothing tells that a setup begins or ends: the logs of running nodes are read at intervals.
     """
     setups = SetupReader(session)
-    latest: TaskStatus | None = None
-    shown: TaskStatus | None = None
+    latest: _T | None = None
+    shown: _T | None = None
 
-    for snapshot in watch.watch_task(session, task, stop):
-        latest = snapshot.task if snapshot else latest
-        looks = latest and setups.awaits([latest])
-        if latest is None or not (snapshot or looks):
+    for change in changes:
+        latest = change or latest
+        looks = latest and setups.awaits(find.tasks_of(latest))
+        if latest is None or not (change or looks):
             yield None
             continue
 
-        (with_setup,) = setups.explain([latest])
         before = shown
-        shown = explain(with_setup, read_surroundings(session, with_setup))
-        yield shown if snapshot or shown != before else None
+        shown = explain_latest(session, setups, latest)
+        yield shown if change or shown != before else None
+
+
+def _explain_task(session: Session, setups: SetupReader, task: TaskStatus) -> TaskStatus:
+    (task,) = setups.explain([task])
+    return explain(task, read_surroundings(session, task))
+
+
+def _explain_pipeline(
+    session: Session, setups: SetupReader, pipeline: PipelineStatus
+) -> PipelineStatus:
+    tasks = _explain_tasks(session, pipeline.namespace, setups, pipeline.tasks)
+    return replace(pipeline, tasks=tuple(tasks))
+
+
+def _explain_tasks(
+    session: Session, namespace: str | None, setups: SetupReader, tasks: Sequence[TaskStatus]
+) -> list[TaskStatus]:
+    tasks = setups.explain(tasks)
+    return explain_all(session, namespace, tasks, tasks)
 
 
 def read_surroundings(session: Session, task: TaskStatus) -> Surroundings:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kubectl_sky.observe import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, pending, setups
 from kubectl_sky.tasks.find import Scope
@@ -81,6 +82,45 @@ def test_status_of_several_tasks_says_that_they_are_in_setup(
     assert code == 0, err
     nodes = [node for task in json.loads(out)["tasks"] for node in task["metadata"]["nodes"]]
     assert ["setup_since" in node for node in nodes] == [False, True, True]
+
+
+PIPELINE = "name: chain\n---\nname: a\nsetup: x\nrun: x\n---\nname: b\nrun: x\n"
+
+
+@pytest.fixture
+def first_stage(api: FakeCluster, send: Submitter) -> str:
+    """The pod of a stage in setup, of pipeline `chain`."""
+    send(PIPELINE, task_id="wxyz2345")
+    (job,) = (name.split()[1] for name in api.names() if name.startswith("jobs a-"))
+    pod = api.start(job)
+    api.log(pod, BEGINS)
+    return pod
+
+
+def test_status_of_pipeline_says_which_task_is_in_setup(
+    run: Run, send: Submitter, first_stage: str
+) -> None:
+    send("name: other\nrun: x\n")
+    for references in (["chain"], ["chain", "other"]):
+        code, out, err = run("status", *references)
+        assert code == 0, err
+        assert "running (setup " in out
+
+    tasks = json.loads(run("status", "chain", "-o", "json")[1])["tasks"]
+    assert ["setup_since" in task["metadata"]["nodes"][0] for task in tasks] == [True, False]
+
+
+def test_watch_of_pipeline_tells_that_a_task_is_in_setup_until_it_ends(
+    api: FakeCluster, first_stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setups, "_INTERVAL", 0.0)
+    session = api.session()
+    scope = Scope("default", None)
+    (pipeline,) = pipelines.pipelines(find.list_tasks(session, scope))
+    updates = filter(None, pending.watch_pipeline(session, scope, pipeline))
+    assert next(updates).tasks[0].nodes[0].setup_since
+    api.log(first_stage, ENDS)
+    assert not next(updates).tasks[0].nodes[0].setup_since
 
 
 def test_timeline_has_setup_that_goes_on_then_run(

@@ -33,7 +33,7 @@ from kubectl_sky.tasks import (
     timeline,
 )
 from kubectl_sky.tasks import stop as stopping
-from kubectl_sky.tasks.pending import explain_pending
+from kubectl_sky.tasks.pending import explain_target
 from kubectl_sky.tasks.stop import Stopped
 from kubectl_sky.tasks.submissions import Submission
 from kubectl_sky.tasks.ui import Collected
@@ -204,9 +204,7 @@ def _answer(document: "Stopped | TaskStopped") -> Response:
 def show(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> Task | Pipeline:
     """Show a task and its nodes, or a pipeline or group with its tasks."""
     target = find.get(caller.session, scope, task_id)
-    if isinstance(target, TaskStatus):
-        return explain_pending(caller.session, target).document
-    return target.document
+    return explain_target(caller.session, target).document
 
 
 class TaskStopped(Part, frozen=True):
