@@ -122,19 +122,19 @@ class Cause(Finding, frozen=True):
 
 def ranges(ranks: Iterable[int]) -> list[list[int]]:
     """Return the first and the last of each run of ranks, which are sorted."""
-    found: list[list[int]] = []
+    pairs: list[list[int]] = []
     for rank in ranks:
-        if found and rank == found[-1][-1] + 1:
-            found[-1] = [found[-1][0], rank]
+        if pairs and rank == pairs[-1][-1] + 1:
+            pairs[-1] = [pairs[-1][0], rank]
         else:
-            found.append([rank, rank])
-    return found
+            pairs.append([rank, rank])
+    return pairs
 
 
 def spans(ranks: tuple[int, ...]) -> str:
     """Format ranks as ranges: `node-0 to node-3, node-7`."""
-    names = ([f"node-{rank}" for rank in dict.fromkeys(it)] for it in ranges(ranks))
-    return ", ".join(" to ".join(them) for them in names)
+    names = ([f"node-{rank}" for rank in dict.fromkeys(pair)] for pair in ranges(ranks))
+    return ", ".join(" to ".join(pair) for pair in names)
 
 
 class _Words(dict[str, str]):
