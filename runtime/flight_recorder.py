@@ -1,8 +1,9 @@
 """Print what PyTorch's flight recorders have dumped in a container: a line of JSON for each file.
 
 Part of stacks.sh. The files are pickles: they are read in the container of the program that writes
-them, and without calling anything. Files older than the process of their rank, or than the
-container, are of an earlier attempt. Requires Python 3.6 and no packages.
+them, and without calling anything. Files older than the container's first process with a rank, or
+than the container if there is none, are of an earlier attempt. Ages are seconds before a time that
+all nodes are given. Requires Python 3.6 and no packages.
 """
 
 import glob
@@ -13,10 +14,9 @@ import pickle
 import re
 import resource
 import sys
-import time
 
-MAX_BYTES = 16 << 20  # of a file
-MAX_MEMORY = 1 << 30  # bytes, and
+MAX_BYTES = 4 << 20  # of a file: 15,000 operations
+MAX_MEMORY = 64 << 20  # bytes more than Python's own, and
 MAX_SECONDS = 3  # of a processor, for all files
 MAX_FILES = 64
 MAX_GROUPS = 64  # of a file
@@ -44,13 +44,13 @@ def list_processes(proc):
     for pid in filter(str.isdigit, os.listdir(proc)):
         lines = []
         try:
-            with open(f"{proc}/{pid}/stat") as file:
+            with open(f"{proc}/{pid}/stat", errors="replace") as file:
                 ticks = int(file.read().rpartition(")")[2].split()[19])
             with open(f"{proc}/{pid}/environ", errors="replace") as file:
                 lines = file.read().split("\0")
         except PermissionError:
             pass
-        except OSError:  # it has ended
+        except (OSError, ValueError):  # it has ended
             continue
         environment = dict(line.split("=", 1) for line in lines if "=" in line)
         yield pid, environment, boot + ticks / os.sysconf("SC_CLK_TCK")
@@ -65,44 +65,62 @@ def find_prefix(environment):
 
 
 def find_files(proc):
-    """Yield the rank and the path of each dump of this attempt."""
+    """Yield the rank, the path and the time of each dump of this attempt.
+
+    Processes dump, and then end one by one: the files of those that have ended count, too.
+    """
     begin = 0.0
-    starts = {}  # of processes, by rank
+    starts = []  # of processes with a rank
     prefixes = {OLD_PREFIX, find_prefix(os.environ)}
     for pid, environment, start in list_processes(proc):
         prefixes.add(find_prefix(environment))
-        rank = environment.get("RANK", "")
         if pid == "1":
             begin = start
-        elif rank.isdigit():
-            starts[int(rank)] = min(start, starts.get(int(rank), start))
+        elif environment.get("RANK", "").isdigit():
+            starts.append(start)
+    begin = min(starts, default=begin)
 
     for prefix in sorted(prefixes):
         for path in glob.glob(glob.escape(prefix) + "[0-9]*"):
             digits = path[len(prefix) :]
-            if not digits.isdigit() or not os.path.isfile(path):
+            try:
+                written = os.path.getmtime(path)
+            except OSError:  # it was deleted meanwhile
                 continue
-            rank = int(digits)
-            is_ours = rank in starts or not starts  # others may be on a shared volume
-            if is_ours and os.path.getmtime(path) >= int(starts.get(rank, begin)):
-                yield rank, path
+            if digits.isdigit() and os.path.isfile(path) and written >= int(begin):
+                yield int(digits), path, written
+
+
+def is_memory_short(cgroup):
+    """Return whether reading may end the program by its limit of memory; False if unknown."""
+    try:
+        with open(f"{cgroup}/memory.max") as file:
+            limit = int(file.read())
+        with open(f"{cgroup}/memory.current") as file:
+            used = int(file.read())
+        with open(f"{cgroup}/memory.stat") as file:
+            cache = int(re.search(r"^inactive_file (\d+)", file.read(), re.M)[1])
+    except (OSError, TypeError, ValueError):  # no limit, or an older kernel
+        return False
+    return limit - (used - cache) < 2 * MAX_MEMORY
 
 
 def load(path):
     with open(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise ValueError("it is larger than 16 MiB")
+        raise ValueError("it is larger than 4 MiB")
     return json.loads(data) if data[:1] == b"{" else Reader(io.BytesIO(data)).load()
 
 
-def describe(entry):
+def describe(entry, now):
     frames = ((it["filename"], it["line"]) for it in entry.get("frames", ()))
     path, line = next((it for it in frames if not OF_TORCH.search(it[0])), ("", 0))
     return {
         "sequence": entry["collective_seq_id"],
         "operation": entry["profiling_name"].rpartition(":")[2][:MAX_TEXT],
         "frame": f"{os.path.basename(path)}:{line}"[:MAX_TEXT] if path else "",
+        "age": max(0, int(now - entry["time_created_ns"] / 1e9)),
     }
 
 
@@ -112,19 +130,20 @@ def is_completed(entry):
     return is_retired or entry["state"] == "completed"
 
 
-def collect(dump):
+def collect(dump, now):
     """Yield the process groups of a dump, with the last collective begun and the first pending one.
 
     Of coalesced collectives, which have one number, one entry tells whether they have completed.
-    Some before the last completed one are never marked so. Gloo does not tell the members.
+    Some before the last completed one are never marked so. Gloo does not tell the members,
+    which are the bits of a number.
     """
     groups = {}
     for name, config in dump["pg_config"].items():
-        members = [int(rank) for rank in re.findall(r"\d{1,9}", config["ranks"])]
+        members = {int(rank) for rank in re.findall(r"\d{1,6}", config["ranks"])}
         if name:
             groups[name, config["desc"]] = (members, {})
     for entry in dump["entries"]:
-        _, entries = groups.setdefault(tuple(entry["process_group"]), ([], {}))
+        _, entries = groups.setdefault(tuple(entry["process_group"]), ((), {}))
         key = entry["collective_seq_id"]
         if not entry["is_p2p"] and not (key in entries and is_completed(entries[key])):
             entries[key] = entry
@@ -135,24 +154,29 @@ def collect(dump):
         yield {
             "id": name[:MAX_TEXT],
             "name": title[:MAX_TEXT] if title not in ("", "undefined") else name[:MAX_TEXT],
-            "members": members,
-            "last": describe(entries[max(entries)]) if entries else None,
-            "pending": describe(entries[min(pending)]) if pending else None,
+            "members": f"{sum(1 << rank for rank in members):x}",
+            "last": describe(entries[max(entries)], now) if entries else None,
+            "pending": describe(entries[min(pending)], now) if pending else None,
         }
 
 
-def main(proc="/proc"):
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+def main(now, proc="/proc", cgroup="/sys/fs/cgroup"):
+    with open("/proc/self/statm") as file:
+        limit = int(file.read().split()[0]) * resource.getpagesize() + MAX_MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
-    for rank, path in list(find_files(proc))[:MAX_FILES]:
+    files = list(find_files(proc))[:MAX_FILES]
+    if files and is_memory_short(cgroup):
+        print("@unread flight recorder: the container has less than 128 MiB of free memory")
+        return
+    for rank, path, written in files:
         try:
-            age = max(0, int(time.time() - os.path.getmtime(path)))
             dump = load(path)
             text = json.dumps(
                 {
                     "rank": rank,
-                    "age": age,
-                    "groups": list(collect(dump)),
+                    "age": max(0, int(int(now) - written)),
+                    "groups": list(collect(dump, int(now))),
                     "has_p2p": any(entry["is_p2p"] for entry in dump["entries"]),
                 }
             )

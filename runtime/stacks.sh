@@ -3,8 +3,9 @@
 # which then writes to the log; else its state and kernel stack. "@used" has what tells whether it goes on, "@unread" what could
 # not be read.
 # "kubectl sky stacks" and "doctor" run it as the container's user; others with "quiet": it then sends no signal.
-# flight_recorder.py, which adds "@recorder" lines, has so many bytes of stdin as the second word says.
+# flight_recorder.py, which adds "@recorder" lines, has so many bytes of stdin as the second word says; the third is the time.
 quiet=${1-}
+now=${3-}
 python=
 recorder=$(head -c "${2:-0}")
 PATH="$PATH:$HOME/.local/bin:/opt/conda/bin:${KUBECTL_SKY_FILES-/kubectl-sky}/bin"
@@ -68,5 +69,5 @@ for folder in /proc/[0-9]*; do
 done
 
 [ -n "$python" ] || python=$(command -v python3) # of a held container
-[ -z "$recorder" ] || [ -z "$python" ] || "$python" -I -S -c "$recorder" 2> /dev/null ||
+[ -z "$recorder" ] || [ -z "$python" ] || "$python" -I -S -c "$recorder" "$now" 2> /dev/null ||
   echo "@unread flight recorder: reading its files failed: exit code $?"

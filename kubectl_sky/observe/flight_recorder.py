@@ -3,7 +3,7 @@
 Ranks are PyTorch's here: of processes, of which a node may run several.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated
@@ -22,14 +22,16 @@ _MAX_TOLD = 4  # collectives
 _MAX_TEXT = 200  # characters of a name
 
 Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
+Bits = Annotated[str, Meta(pattern="^[0-9a-f]*$")]
 
 
 class Call(Struct, frozen=True):
-    """A collective that a process has begun, and the line of the program that did so."""
+    """A collective that a process has begun so many seconds ago, and the program's line."""
 
     sequence: Count
     operation: str
     frame: str = ""
+    age: Count = 0
 
     @property
     def name(self) -> str:
@@ -39,14 +41,19 @@ class Call(Struct, frozen=True):
 class Group(Struct, frozen=True):
     """What a process has done in a process group; `pending` is the first that is not completed.
 
-    Gloo does not tell the members.
+    The members are the bits of a hexadecimal number; Gloo does not tell them.
     """
 
     id: str
     name: str
-    members: tuple[Count, ...]
+    members: Bits
     last: Call | None = None
     pending: Call | None = None
+
+    @property
+    def ranks(self) -> list[int]:
+        bits = f"{int(self.members or '0', 16):b}"
+        return [rank for rank, bit in enumerate(reversed(bits)) if bit == "1"]
 
 
 class Recording(Struct, frozen=True):
@@ -59,13 +66,14 @@ class Recording(Struct, frozen=True):
 
 
 class Lag(Struct, frozen=True):
-    """A pending collective: who waits in it, who has not begun it, and who has no dump."""
+    """A pending collective: who waits in it, who has not begun it, and of whom it is not known."""
 
     group: str
     waiting: dict[Call, list[int]]
     behind: list[int]
     last: str  # that those have begun, if it is the same
-    unknown: list[int]
+    earlier: list[int]  # whose dumps are older than the collective
+    unknown: list[int]  # who have no dump
     has_members: bool  # else there may be more
 
     def describe(self, nodes: Mapping[int, int]) -> str:
@@ -82,6 +90,8 @@ class Lag(Struct, frozen=True):
             has, its = ("have", "their") if self.behind[1:] else ("has", "its")
             last = f" ({its} last: {self.last}, completed)" if self.last else ""
             parts.append(f"{_name(self.behind)}{where} {has} not begun it{last}")
+        if self.earlier:
+            parts.append(f"{_name(self.earlier)} dumped earlier")
         if self.unknown:
             parts.append(f"no dump of {_name(self.unknown)}")
         if not self.has_members:
@@ -92,13 +102,16 @@ class Lag(Struct, frozen=True):
 class Comparison(Struct, frozen=True):
     """What the dumps of a task tell; what is no consequence of something else comes first."""
 
-    age: int  # seconds, of the newest dump
+    ages: tuple[int, int]  # seconds, of the newest and the oldest dump
     nodes: dict[int, int]  # by rank
     lags: list[Lag]
     has_p2p: bool = False
+    not_compared: str = ""  # why
 
     @property
     def lines(self) -> list[str]:
+        if self.not_compared:
+            return [f"{self._title}: {self.not_compared}: not compared"]
         lines = [lag.describe(self.nodes) for lag in self.lags[:_MAX_TOLD]]
         if not lines:
             lines.append(f"no collective is pending in the dumps of {_name(self.nodes)}")
@@ -118,7 +131,8 @@ class Comparison(Struct, frozen=True):
 
     @property
     def _title(self) -> str:
-        return f"flight recorder, {age.duration(timedelta(seconds=self.age))} ago"
+        ages = dict.fromkeys(age.duration(timedelta(seconds=seconds)) for seconds in self.ages)
+        return f"flight recorder, {' to '.join(ages)} ago"
 
 
 def read(line: str) -> Recording:
@@ -130,66 +144,90 @@ def read(line: str) -> Recording:
     return recording
 
 
-def compare(recordings: Mapping[int, Sequence[Recording]]) -> Comparison | None:
+def compare(
+    recordings: Mapping[int, Sequence[Recording]], *, independent: bool = False
+) -> Comparison | None:
     """Return what the dumps of each node tell together; None if there are none.
 
     A rank whose dump is more than a minute older than the newest counts as one without a dump.
+    Nothing is compared if a rank is not one process: nodes run independently of each other, or
+    they share a folder.
     """
-    pairs = [(it, node) for node, them in recordings.items() for it in them]
+    pairs = [(it, node) for node, dumps in recordings.items() for it in dumps]
     if not pairs:
         return None
     newest = min(it.age for it, _ in pairs)
+    if why := _find_ambiguity(pairs, independent=independent):
+        oldest = max(it.age for it, _ in pairs)
+        return Comparison((newest, oldest), {}, [], not_compared=why)
+
     recent = [(it, node) for it, node in pairs if it.age - newest <= _TOGETHER]
     nodes = {it.rank: node for it, node in recent}
-
-    groups = defaultdict[tuple[str, tuple[int, ...]], dict[int, Group]](dict)
+    ages = {it.rank: it.age for it, _ in recent}
+    groups = defaultdict[tuple[str, str], dict[int, Group]](dict)
     for it, _ in recent:
         for group in it.groups:
             groups[group.id, group.members][it.rank] = group
-    lags = [lag for it in groups.values() if (lag := _find_lag(it, nodes))]
+    lags = [lag for it in groups.values() if (lag := _find_lag(it, ages))]
     waiting = {rank for lag in lags for ranks in lag.waiting.values() for rank in ranks}
     lags.sort(key=lambda lag: all(rank in waiting for rank in lag.behind))
-    return Comparison(newest, nodes, lags, any(it.has_p2p for it, _ in recent))
+    has_p2p = any(it.has_p2p for it, _ in recent)
+    return Comparison((newest, max(ages.values())), nodes, lags, has_p2p)
 
 
-def _find_lag(states: Mapping[int, Group], known: Iterable[int]) -> Lag | None:
+def _find_ambiguity(pairs: Sequence[tuple[Recording, int]], *, independent: bool) -> str:
+    """Return why the same rank may be several processes; empty if it is one."""
+    counts = Counter(it.rank for it, _ in pairs)
+    nodes = tuple(sorted({node for _, node in pairs}))
+    if independent and nodes[1:]:
+        return f"{spans(nodes)} run independently"
+    repeated = tuple(sorted({node for it, node in pairs if counts[it.rank] > 1}))
+    has = "have" if repeated[1:] else "has"
+    return f"{spans(repeated)} {has} dumps of the same ranks" if repeated else ""
+
+
+def _find_lag(states: Mapping[int, Group], ages: Mapping[int, int]) -> Lag | None:
     """Return the first collective of a group in which somebody waits.
 
-    Ranks with a dump that does not have the group have begun nothing in it.
+    Ranks with a dump that does not have the group have begun nothing in it. A dump tells nothing
+    about a collective that was begun later.
     """
     pending = {rank: it.pending for rank, it in states.items() if it.pending}
     if not pending:
         return None
     sequence = min(call.sequence for call in pending.values())
+    calls = {rank: call for rank, call in sorted(pending.items()) if call.sequence == sequence}
     waiting = defaultdict[str, list[int]](list)
-    for rank, call in sorted(pending.items()):
-        if call.sequence == sequence:
-            waiting[call.operation].append(rank)
+    for rank, call in calls.items():
+        waiting[call.operation].append(rank)
+    begun = max(call.age for call in calls.values())
+
     first = next(iter(states.values()))
-    members = sorted(set(first.members) or states)
+    members = first.ranks
     lasts = {rank: it.last for rank, it in states.items()}
-    behind = {
+    missing = {
         rank: last
-        for rank in members
-        if rank in known and not ((last := lasts.get(rank)) and last.sequence >= sequence)
+        for rank in members or sorted(states)
+        if not ((last := lasts.get(rank)) and last.sequence >= sequence)
     }
-    names = {last.name if last else "" for last in behind.values()}
-    by_call = {pending[ranks[0]]: ranks for ranks in waiting.values()}
+    behind = [rank for rank in missing if rank in ages and ages[rank] < begun]
+    names = {last.name if (last := missing[rank]) else "" for rank in behind}
     same = names.pop() if len(names) == 1 else ""
     return Lag(
         _clean(first.name),
-        by_call,
-        list(behind),
-        same,
-        [rank for rank in members if rank not in known],
-        has_members=bool(first.members),
+        {calls[ranks[0]]: ranks for ranks in waiting.values()},
+        behind,
+        last=same,
+        earlier=[rank for rank in missing if rank in ages and ages[rank] >= begun],
+        unknown=[rank for rank in missing if rank not in ages],
+        has_members=bool(members),
     )
 
 
 def _name(ranks: Iterable[int]) -> str:
     """Format ranks as ranges: `ranks 0-6, 9`."""
-    found = ranges(sorted(ranks))
-    parts = [str(first) if first == last else f"{first}-{last}" for first, last in found]
+    pairs = ranges(sorted(ranks))
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in pairs]
     more = f" and {len(parts) - _MAX_NAMED} more ranges" if len(parts) > _MAX_NAMED else ""
     noun = "rank" if parts[0].isdigit() and len(parts) == 1 else "ranks"
     return f"{noun} {', '.join(parts[:_MAX_NAMED])}{more}"

@@ -121,7 +121,7 @@ def read(text: str, log: str = "") -> Dump:
     return Dump(tuple(stacks), tuple(unread), ticks, size, tuple(recordings))
 
 
-def fold(task_id: str, dumps: Mapping[int, Dump]) -> Stacks:
+def fold(task_id: str, dumps: Mapping[int, Dump], *, independent: bool = False) -> Stacks:
     """Return equal stacks once, with their ranks."""
     ranks = defaultdict[Stack, set[int]](set)
     unread = defaultdict[str, set[int]](set)
@@ -133,7 +133,8 @@ def fold(task_id: str, dumps: Mapping[int, Dump]) -> Stacks:
     folded = [replace(stack, ranks=tuple(sorted(members))) for stack, members in ranks.items()]
     folded.sort(key=lambda stack: (-len(stack.ranks), stack.ranks))
     not_read = {what: sorted(members) for what, members in unread.items()}
-    comparison = flight_recorder.compare({rank: it.recordings for rank, it in dumps.items()})
+    recordings = {rank: it.recordings for rank, it in dumps.items()}
+    comparison = flight_recorder.compare(recordings, independent=independent)
     lines = tuple(comparison.lines) if comparison else ()
     return Stacks(task_id=task_id, stacks=folded, unread=not_read, flight_recorder=lines)
 

@@ -186,12 +186,18 @@ def in_nodes(
 
 
 def read_script(
-    session: Session, pod: tuple[str, str], script: str, seconds: float, stop: Event, *words: str
+    session: Session,
+    pod: tuple[str, str],
+    script: Sequence[str],
+    seconds: float,
+    stop: Event,
+    stdin: bytes = b"",
 ) -> str:
-    """Run a script of ours in a pod, by namespace and name, and return its output."""
+    """Run a script of ours with its words in a pod, by namespace and name; return its output."""
     out = FirstBytes(1 << 20)
-    program = Program(*pod, names.CONTAINER, ["/bin/sh", "-c", script, "sh", *words])
-    executing.run(session, program, Pipes(stdout=out, seconds=seconds, stop=stop))
+    program = Program(*pod, names.CONTAINER, ["/bin/sh", "-c", script[0], "sh", *script[1:]])
+    blocks = (stdin,) if stdin else None
+    executing.run(session, program, Pipes(blocks, stdout=out, seconds=seconds, stop=stop))
     return out.data.decode(errors="replace")
 
 

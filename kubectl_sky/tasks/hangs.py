@@ -178,7 +178,7 @@ def stop_programs(session: Session, task: TaskStatus, hang: Hang) -> list[str]:
     answers = in_nodes(
         nodes,
         lambda node, stop: read_script(
-            session, (task.namespace, node.pod), script, _KILL_SECONDS, stop, hang.text
+            session, (task.namespace, node.pod), [script, hang.text], _KILL_SECONDS, stop
         ),
     )
     return [_describe_answer(rank, answer) for rank, answer in answers.items()]

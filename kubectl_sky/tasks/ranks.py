@@ -1,8 +1,9 @@
 """Read what the nodes of running tasks do: their last lines, CPU and GPU use."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from threading import Event
 from time import sleep
 
@@ -23,6 +24,7 @@ from kubectl_sky.plan.resources import amount_of
 from kubectl_sky.words import kinds, names
 
 _BETWEEN_LOOKS = 3.0  # seconds between two looks at a program
+_DUMPING = timedelta(seconds=5)  # after which PyTorch may print a last line
 _SMI = (
     "PATH=$PATH:/usr/local/nvidia/bin;"
     " exec nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits"
@@ -49,7 +51,7 @@ def read(session: Session, task: TaskStatus, *, quiet: bool = False) -> tuple[Ra
         if not task.requested.resources.gpus:
             return activity
         with suppress(SkyError):
-            text = read_script(session, (task.namespace, node.pod), _SMI, _SMI_SECONDS, stop)
+            text = read_script(session, (task.namespace, node.pod), [_SMI], _SMI_SECONDS, stop)
             values = [int(value) for value in re.findall(r"^\d{1,3}$", text, re.M)]
             percent = sum(values) / len(values) if values else None
             activity = replace(activity, gpu_percent=percent)
@@ -76,15 +78,15 @@ def _find_positions(
 
     behind = find_behind({it.rank: it.last_line for it in activities})
     activities = tuple(replace(it, is_behind=it.rank in behind) for it in activities)
-    first = read_dumps(session, task.namespace, nodes, quiet=quiet)
+    first = read_dumps(session, task.namespace, nodes, quiet=quiet, with_recorder=False)
     if not any(isinstance(it, Dump) for it in first.values()):
         return activities  # such as without the right
     sleep(_BETWEEN_LOOKS)
     second = read_dumps(session, task.namespace, nodes, quiet=quiet)
+    now = session.now()
     known = {rank: it for rank, it in second.items() if isinstance(it, Dump)}
     positions = stacks.find_positions(known)
-    comparison = compare({rank: it.recordings for rank, it in known.items()})
-    recorded = comparison.by_node if comparison else {}
+    recorded = _read_recordings(known, list_silent(activities, now), now)
 
     def look(it: RankActivity) -> RankActivity:
         before = first.get(it.rank)
@@ -102,6 +104,20 @@ def _find_positions(
         )
 
     return tuple(map(look, activities))
+
+
+def _read_recordings(
+    dumps: Mapping[int, Dump], silent: Sequence[RankActivity], now: datetime
+) -> dict[int, str]:
+    """Return what flight recorders tell about a silence, by node: not by dumps before it."""
+    silences = [silence for it in silent if (silence := it.silence(now)) is not None]
+    oldest = min(silences, default=timedelta()) + _DUMPING
+    recordings = {
+        rank: [it for it in dump.recordings if timedelta(seconds=it.age) <= oldest]
+        for rank, dump in dumps.items()
+    }
+    comparison = compare(recordings)
+    return comparison.by_node if comparison else {}
 
 
 def list_running(task: TaskStatus) -> list[NodeStatus]:

@@ -14,11 +14,10 @@ from kubectl_sky.errors import ClusterError, SkyError, UserError
 from kubectl_sky.observe import stacks
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks.exec import in_nodes
+from kubectl_sky.tasks.exec import in_nodes, read_script
 from kubectl_sky.words import assets, names
 
 _SECONDS = 30.0  # of a dump
-_MAX_BYTES = 1 << 20  # of it
 _BRING = """
 folder=${KUBECTL_SKY_FILES-/kubectl-sky}/bin
 mkdir -p "$folder" && cat > "$folder/py-spy" && chmod 755 "$folder/py-spy"
@@ -43,6 +42,7 @@ def dump(session: Session, task: TaskStatus, *, quiet: bool = False) -> stacks.S
             rank: stacks.Dump((), (answer.what,)) if isinstance(answer, SkyError) else answer
             for rank, answer in answers.items()
         },
+        independent=task.workload.independent_nodes,
     )
 
 
@@ -79,24 +79,28 @@ def bring_py_spy(session: Session, task: TaskStatus) -> None:
 
 
 def read_dumps(
-    session: Session, namespace: str, nodes: Sequence[NodeStatus], *, quiet: bool = False
+    session: Session,
+    namespace: str,
+    nodes: Sequence[NodeStatus],
+    *,
+    quiet: bool = False,
+    with_recorder: bool = True,
 ) -> dict[int, stacks.Dump | SkyError]:
     """Return what the processes of each node do, or why that is not known, by rank.
 
     Programs that register faulthandler are asked by a signal, and write to their log; unless
     `quiet`.
     """
-    recorder = assets.read("runtime", "flight_recorder.py").encode()  # too long for an argument
-    script = assets.read("runtime", "stacks.sh")
-    words = ["quiet" if quiet else "", str(len(recorder))]
-    command = ["/bin/sh", "-c", script, "sh", *words]
+    recorder = b""
+    if with_recorder:
+        recorder = assets.read("runtime", "flight_recorder.py").encode()  # too long for an argument
+    now = int(session.now().timestamp())
+    words = ["quiet" if quiet else "", str(len(recorder)), str(now)]
+    script = [assets.read("runtime", "stacks.sh"), *words]
 
     def read(node: NodeStatus, stop: Event) -> stacks.Dump:
-        out = FirstBytes(_MAX_BYTES)
-        program = Program(namespace, node.pod, names.CONTAINER, command)
-        pipes = Pipes(stdin=iter((recorder,)), stdout=out, seconds=_SECONDS, stop=stop)
-        executing.run(session, program, pipes)
-        text = out.data.decode(errors="replace")
+        pod = (namespace, node.pod)
+        text = read_script(session, pod, script, _SECONDS, stop, recorder)
         if f"@source {stacks.FAULTHANDLER}" not in text:
             return stacks.read(text)
         sleep(_LOG_DELAY)

@@ -8,7 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.observe.flight_recorder import Call, Group, Recording
 from kubectl_sky.observe.hangs import Hang
+from kubectl_sky.observe.stacks import Dump
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, hangs, ranks, stacks
 from kubectl_sky.words import kinds
@@ -80,6 +82,26 @@ def test_doctor_reads_every_log_and_the_use_of_cpus(
     assert (code, out) == (0, "2.0 0.001 2.0"), err
     assert len(logs(api)) == 3
     assert "no rank has printed anything for " in run("doctor", ID)[1]
+
+
+@pytest.mark.parametrize(("age", "count"), [(60, 1), (1 << 40, 0)])
+def test_doctor_adds_dumps_of_flight_recorders_from_the_time_of_the_silence(
+    run: Run, pods: list[str], monkeypatch: pytest.MonkeyPatch, age: int, count: int
+) -> None:
+    call = Call(7, "all_reduce", age=1 << 41)
+    groups = (Group("0", "default_pg", "7", call, call), Group("0", "default_pg", "7"))
+    looks: list[bool] = []
+
+    def read(*_: object, with_recorder: bool = True, **__: object) -> dict[int, Dump]:
+        looks.append(with_recorder)
+        recordings = [Recording(rank, age, (groups[rank == 2],)) for rank in range(3)]
+        return {rank: Dump((), recordings=(it,)) for rank, it in enumerate(recordings)}
+
+    monkeypatch.setattr(stacks, "read_dumps", read)
+    code, out, err = run("doctor", ID)
+    assert code == 0, err
+    assert out.count("; rank 2 has not begun it") == count
+    assert looks == [False, True], "it is the second look that counts"
 
 
 def test_client_that_waits_notes_once_which_node_hangs(

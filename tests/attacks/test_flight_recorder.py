@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.observe import stacks
-from kubectl_sky.observe.flight_recorder import Call, compare
+from kubectl_sky.observe.flight_recorder import compare
 from kubectl_sky.words import assets
 
 REAL = Path(__file__).parent / "flight_recorder"
@@ -33,6 +33,7 @@ class Container:
         self.prefix.parent.mkdir()
         self.proc = folder / "proc"
         self.proc.mkdir()
+        self.cgroup = folder / "cgroup"
         (self.proc / "stat").write_text(f"cpu 1\nbtime {BOOT}\n")
         self.start(1, seconds=9000)
 
@@ -41,9 +42,17 @@ class Container:
         process = self.proc / str(pid)
         process.mkdir()
         ticks = (NOW - seconds - BOOT) * TICKS
-        (process / "stat").write_text(f"{pid} (a) b) S {'0 ' * 18}{ticks} 0\n")
+        name = b"a) \xc3"  # cut within a character
+        (process / "stat").write_bytes(b"%d (%b) S %b%d 0\n" % (pid, name, b"0 " * 18, ticks))
         text = "\0".join(f"{name}={value}" for name, value in environment.items())
         (process / "environ").write_text(text + "\0")
+
+    def limit(self, *, free: int) -> None:
+        """Limit the memory to so many MiB more than is in use without the cache."""
+        self.cgroup.mkdir()
+        (self.cgroup / "memory.max").write_text(f"{(free + 100) << 20}\n")
+        (self.cgroup / "memory.current").write_text(f"{190 << 20}\n")
+        (self.cgroup / "memory.stat").write_text(f"anon 1\ninactive_file {90 << 20}\n")
 
     def dump(self, rank: int, content: bytes, *, seconds: int = 5) -> Path:
         path = Path(f"{self.prefix}{rank}")
@@ -54,7 +63,8 @@ class Container:
     def read(self, **environment: str) -> stacks.Dump:
         """Return what the script in the container tells."""
         script = assets.read("runtime", "flight_recorder.py")
-        command = [sys.executable, "-I", "-S", "-c", script, str(self.proc)]
+        words = [str(NOW), str(self.proc), str(self.cgroup)]
+        command = [sys.executable, "-I", "-S", "-c", script, *words]
         environment = environment or {"TORCH_FR_DUMP_TEMP_FILE": str(self.prefix)}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         status = "" if done.returncode == 0 else f"@unread exit code {done.returncode}\n"
@@ -81,6 +91,7 @@ def make_entry(sequence: int, state: str, **changes: object) -> dict[str, object
         "collective_seq_id": sequence,
         "profiling_name": "nccl:all_reduce",
         "state": state,
+        "time_created_ns": (NOW - 600) * 10**9,
         "is_p2p": False,
     } | changes
 
@@ -91,12 +102,42 @@ def test_dumps_older_than_the_container_do_not_count(container: Container) -> No
     assert container.read_ranks() == [0]
 
 
-def test_dumps_older_than_the_process_of_their_rank_do_not_count(container: Container) -> None:
+def test_dumps_older_than_all_processes_with_a_rank_do_not_count(container: Container) -> None:
     for rank in range(3):
-        container.start(10 + rank, seconds=10 * rank, RANK=str(rank))
-        container.dump(rank, make_dump(), seconds=15)
-    container.dump(7, make_dump())  # of another node, on a volume
-    assert container.read_ranks() == [2]
+        container.start(10 + rank, seconds=10 * (1 + rank), RANK=str(rank))
+        container.dump(rank, make_dump(), seconds=15 * (1 + rank))
+    assert container.read_ranks() == [0, 1]
+
+
+def test_dumps_of_ended_processes_count_beside_a_living_one(container: Container) -> None:
+    container.start(11, seconds=100, RANK="1")
+    for rank in range(3):
+        container.dump(rank, make_dump())
+    assert container.read_ranks() == [0, 1, 2]
+
+
+def test_files_that_vanish_meanwhile_do_not_count(container: Container) -> None:
+    container.dump(1, make_dump())
+    Path(f"{container.prefix}0").symlink_to("nothing")
+    (container.proc / "17").mkdir()
+    assert container.read_ranks() == [1]
+
+
+@pytest.mark.parametrize("free", [120, 140])
+def test_dumps_are_read_if_the_container_has_memory_for_it(container: Container, free: int) -> None:
+    container.dump(0, make_dump())
+    container.limit(free=free)
+    dump = container.read()
+    expected = ("flight recorder: the container has less than 128 MiB of free memory",)
+    assert dump.unread == (() if free > 128 else expected)
+    assert len(dump.recordings) == (free > 128)
+
+
+def test_dump_of_thousands_of_operations_is_read(container: Container) -> None:
+    frames = [{"filename": f"/app/{n}.py", "line": n, "name": "f"} for n in range(20)]
+    entries = [make_entry(n, "started", frames=frames, sizes=[[n] * 4] * 4) for n in range(15_000)]
+    container.dump(0, make_dump(entries=entries))
+    assert container.read_ranks() == [0]
 
 
 @pytest.mark.parametrize("name", ["TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"])
@@ -132,10 +173,11 @@ def test_pending_collective_is_the_first_after_the_last_completed(container: Con
     container.dump(0, make_dump(entries=entries))
     (recording,) = container.read().recordings
     (group,) = recording.groups
-    assert (group.name, group.members, recording.has_p2p) == ("default_pg", (0, 1), True)
+    assert (group.name, group.ranks, recording.has_p2p) == ("default_pg", [0, 1], True)
     assert group.pending
     assert group.pending.frame == "train.py:88"
     assert group.pending.name == "all_reduce #3"
+    assert (group.pending.age, recording.age) == (600, 5)
     assert group.last
     assert group.last.name == "barrier #4"
 
@@ -157,8 +199,10 @@ def test_real_dump_in_json_has_no_frames(container: Container) -> None:
     container.dump(0, (REAL / "rank_0_json").read_bytes())
     (recording,) = container.read().recordings
     group, pair = recording.groups
-    assert (group.pending, pair.pending) == (Call(10, "all_reduce"), None)
-    assert (pair.name, pair.last) == ("pair", Call(1, "all_reduce"))
+    assert group.pending
+    assert (group.pending.name, group.pending.frame) == ("all_reduce #10", "")
+    assert pair.last
+    assert (pair.name, pair.last.name, pair.pending) == ("pair", "all_reduce #1", None)
 
 
 class Command:
@@ -202,7 +246,7 @@ _CYCLE = b"\x80\x02}q\x00(U\tpg_configh\x00U\x07entriesh\x00u."
         make_dump(entries=[make_entry(1, "started", profiling_name=7)]),
         make_dump(pg_config=[1]),
         make_dump(pg_config={"0": {"desc": 7, "ranks": 7}}),
-        make_dump() + b"x" * (16 << 20),
+        make_dump() + b"x" * (4 << 20),
         b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".",
         b"{" * 100_000,
         _MEMO,
@@ -219,10 +263,10 @@ def test_file_that_is_no_dump_is_noted_once(container: Container, content: bytes
 
 
 def test_dump_that_takes_too_long_ends_the_reader(container: Container) -> None:
-    """Keys of equal hashes are compared with each other: 8 MB would take an hour."""
+    """Keys of equal hashes are compared with each other: 4 MB would take minutes."""
     modulus = (1 << 61) - 1
     keys = b"".join(
-        b"\x8a\x0b" + (number * modulus).to_bytes(11, "little") + b"N" for number in range(700_000)
+        b"\x8a\x0b" + (number * modulus).to_bytes(11, "little") + b"N" for number in range(280_000)
     )
     container.dump(0, b"\x80\x02}(" + keys + b"u.")
     dump = container.read()
