@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tests.cluster import components, machine
@@ -35,7 +36,8 @@ class Faults:
         """Send a signal to programs."""
         for name in names:
             for pid in self._pids(name):
-                os.kill(pid, number)
+                with suppress(ProcessLookupError):  # a child of it that has ended meanwhile
+                    os.kill(pid, number)
 
     def start(self, *names: str) -> None:
         """Start what is not there, and wait until the API server is ready again."""
