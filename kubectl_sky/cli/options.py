@@ -172,11 +172,12 @@ AFTER_VALUES = "kubectl_sky.after_values"  # flags before other arguments, in Co
 def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Any:
     if value.count("-") > 1:
         raise UserError("standard input cannot be used for multiple arguments")  # as kubectl
-    existing = {word for word in value if word == "-" or os.path.exists(word)}  # noqa: PTH110 -- Path raises for long names
-    files, _ = with_arguments(value)
-    for word, (name, text) in context.meta.get(AFTER_VALUES, {}).items():
-        if existing and word in files and word not in existing:
-            _refuse_second_value(context, word, name, text)
+    if after_values := context.meta.get(AFTER_VALUES):
+        existing = {word for word in value if word == "-" or os.path.exists(word)}  # noqa: PTH110 -- Path raises for long names
+        files, _ = with_arguments(value)
+        for word, (name, text) in after_values.items():
+            if existing and word in files and word not in existing:
+                _refuse_second_value(context, word, name, text)
     return value
 
 
