@@ -1,6 +1,7 @@
 """Layout of --help: examples, options of the command, then connection options."""
 
 import importlib
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,7 @@ _NOT_GUESSED = frozenset(
 )
 RERUN = "kubectl_sky.rerun"  # the submit that a rerun repeats, in Context.meta
 _OF_PROGRAM = "write the options of CMD after --"
+_USED = re.compile(r"use (--?[\w-]+)")  # the option in an answer
 _EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
 _STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them
@@ -312,8 +314,10 @@ def _unknown_options(
     answers = {
         name: skypilot_verbs.option(command, name) for name in unknown or [error.option_name]
     }
-    if "--json" in answers and "--output" not in known:
-        answers["--json"] = ""
+    for name, answer in answers.items():
+        used = _USED.match(answer)
+        if used and used[1] not in known:  # that command has no such option
+            answers[name] = ""
 
     if _takes_program(params) and "--" not in args and not any(answers.values()):
         message = error.message.rstrip(".")
