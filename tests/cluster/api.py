@@ -3,7 +3,9 @@
 import json
 import ssl
 import urllib.request
+from http import HTTPStatus
 from typing import Any
+from urllib.error import HTTPError
 
 from tests.cluster.place import Place
 
@@ -20,3 +22,13 @@ def request(place: Place, method: str, where: str, body: object = None) -> dict[
     with urllib.request.urlopen(outgoing, timeout=5, context=context) as answer:
         text = answer.read()
     return json.loads(text) if text.startswith(b"{") else {}
+
+
+def create(place: Place, where: str, body: object) -> bool:
+    """Create an object, and say whether it is there. Raises OSError without an answer."""
+    try:
+        request(place, "POST", where, body)
+    except HTTPError as error:
+        with error:
+            return error.code == HTTPStatus.CONFLICT
+    return True

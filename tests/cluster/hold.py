@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import IO, Self
@@ -79,7 +80,7 @@ def hold(by_hand: bool, driver_name: str = "") -> None:
 
     try:
         driver = drivers.prepare(drivers.NAMED.get(driver_name))
-        with driver.start() as cluster:
+        with start(driver) as cluster:
             if by_hand:
                 cache.own(_OWNER)
                 _RECORD.write_text(json.dumps({"pid": os.getpid(), "cluster": cluster.dump()}))
@@ -90,6 +91,26 @@ def hold(by_hand: bool, driver_name: str = "") -> None:
     except (Broken, OSError) as error:
         _answer(json.dumps({"broken": str(error)}))
         raise
+
+
+@contextmanager
+def start(driver: drivers.Driver) -> Iterator[Cluster]:
+    """Have a cluster, started once more if need be: one stumble would fail all tests of a part."""
+    with ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(driver.start())
+        except (Broken, OSError) as error:
+            _report(driver, error)
+            cluster = stack.enter_context(driver.start())
+        yield cluster
+
+
+def _report(driver: drivers.Driver, error: Exception) -> None:
+    """Tell it now, and at the end of all parts."""
+    cache.say(f"{driver.name} did not start, and is started once more: {error}")
+    if path := os.environ.get("PARTS"):
+        with Path(path).open("a") as file:
+            file.write(f"{driver.name} started only the second time: {error}\n")
 
 
 def by_hand() -> tuple[int, Cluster] | None:

@@ -15,7 +15,7 @@ from tests.cluster.api import request
 from tests.cluster.components import USERS
 from tests.cluster.place import NodePlace, Place
 from tests.cluster.shell import run
-from tests.cluster.starter import STORAGE_CLASS, Starter
+from tests.cluster.starter import Starter
 from tests.cluster.target import OTHERS, Cluster
 
 _IMAGES = ("busybox", "python")  # archives: all that tasks of these tests use
@@ -146,9 +146,7 @@ class _Nodes(Starter):
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda node: self._import(node, archives()), nodes))
         self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
-        for plural, item in components.pretence():
-            request(place, "POST", f"/apis/{item['apiVersion']}/{plural}", item)
-        request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", STORAGE_CLASS)
+        self._create_first()
 
         for name, daemon in later.items():
             self._run(name, daemon.entering)

@@ -4,14 +4,16 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.cluster import components, images
-from tests.cluster.api import request
+from tests.cluster.api import create, request
 from tests.cluster.place import Place
 from tests.cluster.shell import Broken, path, run
 
-STORAGE_CLASS = {
+STORAGE_CLASS: dict[str, Any] = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
     "metadata": {
@@ -41,8 +43,7 @@ class Starter:
         self._run("containerd", components.containerd(place))
         self._import(place, images.archives())
         self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
-        for plural, item in components.pretence():
-            request(place, "POST", f"/apis/{item['apiVersion']}/{plural}", item)
+        self._create_first()
         for command in (components.kubelet, components.controllers, components.scheduler):
             self._run(command.__name__, [self._kube, *command(place)])
         self._run("dns", [self._kube, *components.dns(place)])
@@ -53,7 +54,6 @@ class Starter:
         # Connections come from its router, so that answers pass its rules.
         proxy = [*components.proxy(place), "--masquerade-all"]
         self._run("proxy", [*enter, self._kube, *proxy])
-        request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", STORAGE_CLASS)
         self._wait_for_node(place)
 
     def _write(self, place: Place) -> None:
@@ -86,6 +86,12 @@ class Starter:
         socket = place.folder / "containerd.sock"
         self._wait("containerd", lambda: bool(run(["ctr", "--address", socket, "version"])))
         images.bring(socket, archives)
+
+    def _create_first(self) -> None:
+        """Create what each cluster has; an API server that is ready may refuse for a moment."""
+        for plural, item in (*components.pretence(), ("storageclasses", STORAGE_CLASS)):
+            where = f"/apis/{item['apiVersion']}/{plural}"
+            self._wait(f"{item['kind']}s", partial(create, self._place, where, item))
 
     def _wait_for_node(self, place: Place) -> None:
         """Wait until a cluster node is ready, and has what it pretends to have."""
