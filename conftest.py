@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.cluster.fixtures",
     "tests.cluster.controllers",
     "tests.cluster.multikueue",
+    "tests.cluster.bucket_driver",
     "tests.cluster.pod_metrics",
     "tests.cluster.plane",
 ]

@@ -173,9 +173,21 @@ VOLUMES: tuple[Rule, ...] = (
         "correct the path, or let a cluster admin create it on the cluster nodes",
     ),
     _mount(
+        "bucket-missing",
+        r"(?P<why>(?:bucket \S+: (?:[^:]+: ){0,2})?[^:]*\bbucket does not exist|NoSuchBucket)",
+        "the bucket of a volume not found|: {why}",
+        "correct its name in `file_mounts`, or create it",
+    ),
+    _mount(
+        "bucket-sidecar",
+        r"(?:find|inject) the sidecar container",
+        "the pod has no sidecar container that mounts its bucket",
+        'check that the store\'s `annotations` in the settings have `gke-gcsfuse/volumes: "true"`',
+    ),
+    _mount(
         "mount-denied",
-        r"(?P<why>(?:[\w.]*: )?(?:access denied|[Pp]ermission ?[Dd]enied|AccessDenied"
-        r"|[^:]*not authorized|[^:]*\b403\b).*)",
+        r"(?P<why>(?:[\w.]*: )?(?:[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied"
+        r"|[^:]*not authorized|[^:]*\b403\b|Unauthenticated|No signing credentials).*)",
         "the storage refuses the mount|: {why}",
         "ask a cluster admin: the export, or the access of the service account, must allow it",
     ),
@@ -207,7 +219,8 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "disk-missing",
-        r"code = NotFound|[Vv]olume \S+ (?:not found|does not exist)|InvalidVolume\.NotFound",
+        r"code = NotFound desc = (?!.*bucket)|[Vv]olume \S+ (?:not found|does not exist)"
+        r"|InvalidVolume\.NotFound",
         "the disk of the volume does not exist any more",
         "delete the volume and create it again; its data is lost",
     ),

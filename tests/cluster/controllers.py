@@ -81,7 +81,8 @@ METRICS = Controller(
         'os.Getenv("METRICS_ADDRESS")',
     ),
 )
-ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY, METRICS)
+BUCKETS = Controller("bucket-driver", ".", "", fixtures=("bucket_driver",))
+ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY, METRICS, BUCKETS)
 _FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",

@@ -246,6 +246,11 @@ EVICTIONS = (
 SETUP = 'MountVolume.SetUp failed for volume "data" : '
 NFS = f"{SETUP}mount failed: exit status 32 Output: "
 CSI = f"{SETUP}rpc error: code = "
+S3 = (
+    f'{CSI}Internal desc = Could not mount "runs" at "/var/lib/kubelet/mount": Mount failed: '
+    "Error: Failed to create S3 client\n\nCaused by:\n"
+    "    0: initial ListObjectsV2 failed for bucket runs in region us-east-1\n    1: Client error"
+)
 ATTACH = 'AttachVolume.Attach failed for volume "pvc-1" : '
 MOUNTS = (
     Text("storage-unreachable", f"{NFS}mount.nfs: Connection timed out", "cannot reach"),
@@ -261,6 +266,30 @@ MOUNTS = (
         "secretsmanager",
     ),
     Text("mount-denied", f"{CSI}PermissionDenied desc = Error 403: no storage.objects.list access"),
+    Text(
+        "mount-denied",
+        f"{CSI}Unauthenticated desc = failed to prepare storage service: context deadline exceeded",
+        "service account",
+    ),
+    Text("mount-denied", f"{S3}\n    2: Forbidden: Access Denied", "refuses the mount"),
+    Text("mount-denied", f"{S3}\n    2: No signing credentials found", "service account"),
+    Text("bucket-missing", f"{S3}\n    2: The bucket does not exist", "`file_mounts`"),
+    Text(
+        "bucket-missing",
+        f'{CSI}NotFound desc = failed to get GCS bucket "runs": googleapi: Error 404: '
+        "The specified bucket does not exist., notFound",
+        '"runs"',
+    ),
+    Text(
+        "bucket-sidecar",
+        f"{CSI}FailedPrecondition desc = failed to find the sidecar container in Pod spec",
+        "gke-gcsfuse/volumes",
+    ),
+    Text(
+        "bucket-sidecar",
+        f"{CSI}Internal desc = the webhook failed to inject the sidecar container into the Pod",
+        "annotations",
+    ),
     Text("mount-helper", f"{NFS}mount: wrong fs type, bad option, missing helper program", "NFS"),
     Text("host-path", f"{SETUP}hostPath type check failed: /data is not a directory", "/data"),
     Text(
