@@ -18,6 +18,6 @@ def name_node(
         node = existing.spec.node_name
     if not node:
         return error
-    hint = error.hint or f"see `kubectl describe node {node}`"
+    hint = error.hint or f"`kubectl describe node {node}` shows a cluster admin why"
     what = f"cluster node {node} of pod {pod} {error.problem}"
     return KubeletUnreachable(what, hint, error.problem, node)

@@ -357,7 +357,7 @@ RUN: tuple[Rule, ...] = (
         "cluster-node-silent",
         NODE_LOST,
         "its {message}||; the node may still run",
-        "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
+        "wait: Kubernetes deletes the pod if it stays away; `kubectl get nodes` shows an admin why",
     ),
     _node(
         "meets-nobody",

@@ -607,7 +607,7 @@ START: tuple[Rule, ...] = (
         Stage.START,
         SignalSource.POD_EVENT,
         "its cluster node {about} is not ready",
-        "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
+        "wait: Kubernetes deletes the pod if it stays away; `kubectl get nodes` shows an admin why",
         reason="NodeNotReady",
     ),
     _rejected(

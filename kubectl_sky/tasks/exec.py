@@ -56,7 +56,7 @@ class TaskEnvironment(Struct, frozen=True):
             raise NotFound(f"{node.name} of task {self.task.id} was deleted")
         if node.lost_since:  # the API server would wait for ever, and kubectl, too
             what = f"cluster node {node.host} of pod {node.pod} does not respond"
-            hint = f"see `kubectl describe node {node.host}`"
+            hint = f"`kubectl describe node {node.host}` shows a cluster admin why"
             raise KubeletUnreachable(what, hint, node=node.host)
         target = container or names.CONTAINER
         args = list(command)

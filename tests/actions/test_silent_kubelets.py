@@ -34,7 +34,7 @@ DOES_NOT_RESPOND = "its cluster node n2 does not respond"
 WAITS = f"node-2: {DOES_NOT_RESPOND}; its log continues when it can be read"
 INCOMPLETE = f"node-2: {DOES_NOT_RESPOND}; its log is incomplete"
 ERROR = f"cluster node n2 of pod {SILENT} does not respond"
-HINT = "see `kubectl describe node n2`"
+HINT = "`kubectl describe node n2` shows a cluster admin why"
 _SUCCESS = {"status": "Success"}
 LONG = 8  # requests that last longer than the limit of an API server
 

@@ -172,7 +172,6 @@ run: |
 """
 
 
-@pytest.mark.practice_only
 def test_stacks_tell_what_the_flight_recorders_have_dumped(sky: Command) -> None:
     folder = Path(__file__).parents[1] / "attacks" / "flight_recorder"
     files = [folder / f"rank_{rank}" for rank in range(3)]
