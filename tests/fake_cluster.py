@@ -29,7 +29,7 @@ from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Reply, Request
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind, kind_of
 from kubectl_sky_practice import patches, problems, selection
 from kubectl_sky_practice.problems import Problem
@@ -164,7 +164,7 @@ class FakeCluster:
         self._objects: dict[str, Json] = {}  # by path
         self._applied: dict[tuple[str, str], Json] = {}  # by path and field manager
         self._events: list[tuple[str, str, Json]] = []  # type, path, object
-        self._logs: dict[str, list[tuple[str, bytes]]] = {}  # by pod: time and line
+        self._logs: dict[str, list[tuple[str, bytes]]] = {}  # by stream: time and line
         self._streams: list[_Stream] = []
         self._numbers = count(1)
 
@@ -286,18 +286,19 @@ class FakeCluster:
         with self._changed:
             self._objects = _copy(objects_by_path)
 
-    def log(self, pod: str, text: bytes) -> None:
-        """Let a pod write lines."""
+    def log(self, pod: str, text: bytes, container: str = "main") -> None:
+        """Let a container of a pod write lines."""
+        stream = names.log_stream(pod, container)
         with self._changed:
             for line in text.splitlines(keepends=True):
                 stamp = f"2026-01-01T00:00:00.{next(self._numbers):09}Z"
-                self._logs.setdefault(pod, []).append((stamp, line))
+                self._logs.setdefault(stream, []).append((stamp, line))
             self._changed.notify_all()
 
     def rotate(self, pod: str) -> None:
         """Drop the lines that a pod has written."""
         with self._changed:
-            self._logs[pod] = []
+            self._logs[names.log_stream(pod)] = []
 
     def break_streams(self) -> None:
         """Lose the connection of every open watch and log."""
@@ -627,7 +628,8 @@ class FakeCluster:
     def _lines(self, call: _Call, path: str, stream: "_Stream") -> Iterator[bytes]:
         query = call.query
         sent = 0
-        lines = self._logs.setdefault(call.name, [])
+        container = query.get("container", "main")
+        lines = self._logs.setdefault(names.log_stream(call.name, container), [])
         if "tailLines" in query:
             sent = max(0, len(lines) - int(query["tailLines"]))
 
@@ -635,7 +637,7 @@ class FakeCluster:
             with self._changed:
                 while len(lines) == sent and query.get("follow") == "true" and not stream.over:
                     pod = self._objects.get(path)
-                    if not pod or not _runs(pod):
+                    if not pod or not _runs(pod, container):
                         return
                     self._changed.wait()
                 if len(lines) == sent or stream.over:
@@ -739,10 +741,11 @@ def _selects(call: _Call, path: str, item: Json) -> bool:
     return selection.labels(call.query.get("labelSelector", ""))(item)
 
 
-def _runs(pod: Json) -> bool:
-    """Return whether `main` of a pod still writes its log."""
-    main = [item for item in pod["status"].get("containerStatuses", ()) if item["name"] == "main"]
-    ended = any("terminated" in item["state"] for item in main)
+def _runs(pod: Json, container: str) -> bool:
+    """Return whether a container of a pod still writes its log."""
+    fields = ("initContainerStatuses", "containerStatuses")
+    statuses = [item for field in fields for item in pod["status"].get(field, ())]
+    ended = any("terminated" in item["state"] for item in statuses if item["name"] == container)
     return pod["status"]["phase"] == "Running" and not ended
 
 

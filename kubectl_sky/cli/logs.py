@@ -73,6 +73,7 @@ def _time(text: str) -> str:
         "logs train --rank 0,4-7 --grep loss",
         "logs train --tail 100 -o json",
         "logs train --diff-ranks",
+        "logs train -f --all-containers",
         "logs train -t --template {time}:{rank}:{text}",
     ],
 )
@@ -106,7 +107,8 @@ def _time(text: str) -> str:
     "--template",
     callback=options.parsed(Template),
     metavar="TEMPLATE",
-    help="Print each line in this form; the fields are {task}, {rank}, {pod}, {time}, {text}.",
+    help="Print each line in this form; the fields are {task}, {rank}, {pod}, {container},"
+    " {time}, {text}.",
 )
 @click.option("-p", "--previous", is_flag=True, help="Show the log before the last restart.")
 @click.option(
@@ -121,6 +123,11 @@ def _time(text: str) -> str:
 )
 @click.option("--by-node", is_flag=True, help="Print one node after the other, not by time.")
 @click.option("-c", "--container", help="Container of the pods (default: the task's).")
+@click.option(
+    "--all-containers",
+    is_flag=True,
+    help="Show all containers of the pods, also init containers and sidecars.",
+)
 @click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match.")
 @click.option(
     "--exclude",
@@ -234,6 +241,8 @@ def _print_several(
 def _check(following: bool, flags: Mapping[str, Any]) -> None:
     if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
         raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
+    if flags["container"] and flags["all_containers"]:
+        raise UserError("-c cannot be combined with --all-containers", "choose one of them")
     if flags["since"] and flags["since_time"]:
         raise UserError("--since cannot be combined with --since-time", "choose one of them")
     if flags["template"] and flags["form"]:
@@ -256,6 +265,7 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
     from kubectl_sky.tasks import logs
     from kubectl_sky.words import names
 
+    container = "" if flags["all_containers"] else flags["container"] or names.CONTAINER
     since = flags["since"]
     timeout = flags["wait_timeout"]
     assert isinstance(timeout, timedelta)
@@ -271,7 +281,7 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
         ),
         ranks=flags["rank"],
         start_timeout=timeout.total_seconds(),
-        container=flags["container"] or names.CONTAINER,
+        container=container,
         max_streams=flags["most"] or MAX_STREAMS,
         has_prefixes=flags["prefix"],
         by_node=flags["by_node"] or bool(flags["folder"]),

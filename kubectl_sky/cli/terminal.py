@@ -15,7 +15,7 @@ from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
 from kubectl_sky.observe.logs import Form, Lines, LogFormat, Origin, differing
 from kubectl_sky.tasks.ui import UI, WaitingLine
-from kubectl_sky.words import bounded
+from kubectl_sky.words import bounded, names
 
 if TYPE_CHECKING:
     from kubectl_sky.spec.dangers import Danger
@@ -33,14 +33,14 @@ class Printer:
     def __init__(
         self, form: Form | None = None, folder: str | None = None, limit: int | None = None
     ) -> None:
-        """Print at most `limit` bytes of the lines of each pod."""
+        """Print at most `limit` bytes of the lines of each log."""
         form = form or Form()
         self.filters = bool(form.filters or folder or limit)
         self._limit = limit
-        self._printed_bytes: Counter[str] = Counter()  # by pod
+        self._printed_bytes: Counter[str] = Counter()  # by stream
         self._folder = Path(folder) if folder else None
         self._started_files: set[Path] = set()
-        self._unfinished: dict[Path | None, str] = {}  # by file: the pod whose line has no newline
+        self._unfinished: dict[Path | None, str] = {}  # by file: the log whose line has no newline
         if self._folder:
             plain = LogFormat.RAW if form.output is LogFormat.TEXT else form.output
             self._form = replace(form, output=plain)
@@ -78,18 +78,18 @@ class Printer:
             raise UserError(message, "choose another folder with --output-dir") from None
 
     def _cut(self, lines: Lines, limit: int) -> Iterator[tuple[Origin, bytes]]:
-        """Yield what is left of the lines of each pod up to the limit, line breaks included."""
+        """Yield what is left of the lines of each log up to the limit, line breaks included."""
         for origin, line in lines:
-            space = limit - self._printed_bytes[origin.pod]
-            self._printed_bytes[origin.pod] += len(line) + 1
+            space = limit - self._printed_bytes[origin.stream]
+            self._printed_bytes[origin.stream] += len(line) + 1
             if space > 0:
                 yield origin, line[:space]
 
     def _block(self, path: Path | None, lines: Lines, final_newline: bool) -> bytes:
-        """Return the output for these lines, after the line of another pod without a newline."""
+        """Return the output for these lines, after the line of another log without a newline."""
         block = self._form.block(lines, final_newline)
-        first = lines[0][0].pod
-        last = lines[-1][0].pod
+        first = lines[0][0].stream
+        last = lines[-1][0].stream
         if block:
             if self._unfinished.pop(path, first) != first:
                 block = b"\n" + block
@@ -119,8 +119,9 @@ class RankDifferences(Printer):
 
 
 def _file(origin: Origin) -> str:
-    """Return the log file name of a node; names from the server cannot form a path."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{origin.task}-{origin.title}.log")
+    """Return the log file name of a container; names from the server cannot form a path."""
+    container = "" if origin.container == names.CONTAINER else f"-{origin.container}"
+    return re.sub(r"[^A-Za-z0-9._-]", "_", f"{origin.task}-{origin.title}{container}.log")
 
 
 class Terminal(UI):

@@ -64,6 +64,7 @@ class Following:
         one_by_one = by_node and not options.follow
         self._max_streams = min(max_streams, _MAX_STREAMS_BY_NODE) if one_by_one else max_streams
         self._limit_noted = one_by_one
+        self._noted: dict[tuple[str, str], _Stream] = {}  # by pod and note: the log that has it
         self._active = 0  # logs that wait, are read, or have lines
         self._all_added = False
         self.incomplete: list[KubeletUnreachable] = []  # of logs whose rest could not be read
@@ -210,6 +211,12 @@ class Following:
                 self._retire(stream)
                 self._changed.notify()
 
+    def _is_new(self, stream: _Stream, item: Batch | ClusterError) -> bool:
+        """Return whether no other log of the pod has the same note: that it was deleted."""
+        if not isinstance(item, Batch) or not item.note:
+            return True
+        return self._noted.setdefault((item.source.pod, item.note), stream) is stream
+
     def _put(self, stream: _Stream, item: Batch | ClusterError) -> None:
         with self._lock:
             stream.space.wait_for(
@@ -218,7 +225,7 @@ class Following:
             if isinstance(item, Batch) and item.is_live:
                 stream.is_live = True
                 self._retire(stream)
-            else:
+            elif self._is_new(stream, item):
                 stream.items.append(item)
                 self._unmerged.add(stream)
             if len(stream.items) < 2:  # the merge waits only for logs without lines

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from random import SystemRandom
 from threading import Event
 from time import monotonic
@@ -32,7 +33,7 @@ from kubectl_sky.errors import (
     Unreachable,
     UserError,
 )
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.pod_objects import ContainerState, Pod
 
 # The kubelet's answer for a container that has not started or not restarted yet.
@@ -66,15 +67,26 @@ class LogSource:
     is_earlier_pod: bool = False
     title: str = field(default="", compare=False)
 
+    @cached_property
+    def stream(self) -> str:
+        return names.log_stream(self.pod, self.container)
+
     @property
     def name(self) -> str:
         return self.title or f"pod {self.pod}"
+
+    @property
+    def writer(self) -> str:
+        """What writes the log: the pod, if it is the task's container."""
+        pod = f"pod {self.pod}"
+        is_own = self.container in ("", names.CONTAINER)
+        return pod if is_own else f"container {self.container} of {pod}"
 
 
 class LogOptions(Struct, frozen=True):
     """Which lines to read: the same as the `kubectl logs` flags of these names.
 
-    `positions` has the positions, by pod, of logs that were read before. Raises UserError.
+    `positions` has the positions, by stream, of logs that were read before. Raises UserError.
     """
 
     follow: bool = False
@@ -134,7 +146,7 @@ class Tail:
         self._kubelet_backoff = Backoff(self._stop, _LAST_TRIES_SECONDS)
         self._is_kubelet_silent = False
 
-        position = options.positions.get(source.pod)
+        position = options.positions.get(source.stream)
         self._position = (
             ResumePosition.decode(position)
             if position
@@ -276,7 +288,7 @@ class Tail:
         yield from self._new_batch(lines)
         if self._splitter.truncated:
             yield from self._note(
-                f"pod {self._source.pod} wrote a line longer than {MAX_LINE_BYTES >> 20} MiB;"
+                f"{self._source.writer} wrote a line longer than {MAX_LINE_BYTES >> 20} MiB;"
                 " only its beginning is shown"
             )
         for note in notes:
@@ -288,7 +300,7 @@ class Tail:
             self._position.rotated = False
             if not self._has_restarted():
                 yield from self._note(
-                    f"the log of pod {self._source.pod} was rotated while the connection was lost;"
+                    f"the log of {self._source.writer} was rotated while the connection was lost;"
                     " lines may be missing"
                 )
             elif timestamp_of(self._rest):
@@ -328,12 +340,13 @@ class Tail:
     def _note_not_started(self, why: str, *, last: bool) -> Iterator[Batch]:
         """Note that a container has not started; when following, wait for it instead."""
         if last:
-            yield from self._note(f"pod {self._source.pod} has no log: its container {why}")
+            source = self._source
+            yield from self._note(f'container "{source.container}" in pod "{source.pod}" {why}')
 
     def _unavailable(self, line: bytes) -> Iterator[Batch]:
         why = line[:_MAX_ERROR_BYTES].decode(errors="replace")
-        pod = self._source.pod
-        yield from self._note(f"the log of pod {pod} is no longer available: {why}")
+        writer = self._source.writer
+        yield from self._note(f"the log of {writer} is no longer available: {why}")
 
     def _note_lost_beginning(self) -> Iterator[Batch]:
         """Note that the beginning is gone, if the log begins too late for its size.
@@ -349,7 +362,7 @@ class Tail:
             late = (first - started).total_seconds() if started else 0.0
             if late * self._bytes > _KEPT_BYTES * max((last - first).total_seconds(), 1.0):
                 yield from self._note(
-                    f"the log of pod {self._source.pod} begins at {first:%H:%M:%S} UTC,"
+                    f"the log of {self._source.writer} begins at {first:%H:%M:%S} UTC,"
                     f" {late:.0f} s after the start: its cluster node keeps about 10 MiB"
                 )
 
@@ -424,9 +437,18 @@ def has_terminated(pod: Pod, container: str) -> bool:
     terminated = _state(pod, container).terminated
     if not terminated:
         return False
-    policy = pod.spec.restart_policy
+    policy = _restart_policy(pod, container)
     done = policy == "Never" or (policy == "OnFailure" and terminated.exit_code == 0)
     return done or bool(pod.metadata.deletion_timestamp)
+
+
+def _restart_policy(pod: Pod, container: str) -> str:
+    """Return whether a container restarts; an init container does not after it has succeeded."""
+    policy = pod.spec.restart_policy
+    for init in pod.spec.init_containers:
+        if init.name == container:
+            return init.restart_policy or policy.replace("Always", "OnFailure")
+    return policy
 
 
 def started_since(pod: Pod, container: str, timestamp: bytes) -> bool:
@@ -449,6 +471,6 @@ def _time(timestamp: bytes) -> datetime:
 
 def _state(pod: Pod, container: str) -> ContainerState:
     """Return a container's state: waiting, running or terminated, with its details."""
-    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    statuses = pod.status.all_containers
     states = (entry.state for entry in statuses if container in ("", entry.name))
     return next(states, ContainerState())

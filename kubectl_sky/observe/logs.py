@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from msgspec import Struct
 
 from kubectl_sky.observe.escapes import harmless, plain
+from kubectl_sky.words import names
 
 # SGR codes that are readable on dark and light backgrounds, in the usual order
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 _SECOND = len("2026-11-21T04:47:04")  # a timestamp without its fraction and zone
-FIELDS = ("task", "rank", "pod", "time", "text")  # of JSON lines and of templates
+FIELDS = ("task", "rank", "pod", "container", "time", "text")  # of JSON lines and of templates
 
 
 # A doubled brace, a field in braces, or a brace without its counterpart.
@@ -31,7 +32,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class Origin(Struct, frozen=True):
+class Origin(Struct, frozen=True, dict=True):
     """The source of log lines.
 
     `prefix` distinguishes them from the lines of other sources; it is empty if there are none.
@@ -42,6 +43,11 @@ class Origin(Struct, frozen=True):
     title: str
     pod: str
     prefix: str = ""
+    container: str = names.CONTAINER
+
+    @cached_property
+    def stream(self) -> str:
+        return names.log_stream(self.pod, self.container)
 
 
 Lines = Sequence[tuple[Origin, bytes]]
@@ -144,8 +150,8 @@ class Form(Struct, frozen=True):
         lines = [(origin, self._shown(text)) for origin, text in lines]
         prefixes = self._prefixes(lines)
         if len(set(prefixes.values())) == 1:
-            return prefixed([text for _, text in lines], prefixes[lines[0][0].pod], complete)
-        return b"".join([prefixes[origin.pod] + text + b"\n" for origin, text in lines])
+            return prefixed([text for _, text in lines], prefixes[lines[0][0].stream], complete)
+        return b"".join([prefixes[origin.stream] + text + b"\n" for origin, text in lines])
 
     def _chosen(self, line: bytes) -> bool:
         line = line.partition(b" ")[2] if self.stamped else line
@@ -180,16 +186,17 @@ class Form(Struct, frozen=True):
             "task": plain(origin.task).encode(),
             "rank": str(origin.rank).encode(),
             "pod": plain(origin.pod).encode(),
+            "container": plain(origin.container).encode(),
             "time": time,
             "text": text,
         }
         return template.line(values) + b"\n"
 
     def _prefixes(self, lines: Lines) -> dict[str, bytes]:
-        origins = _by_pod(lines)
+        origins = _by_stream(lines)
         if self.output is LogFormat.RAW:
             return dict.fromkeys(origins, b"")
-        return {pod: self._prefix(origin) for pod, origin in origins.items()}
+        return {stream: self._prefix(origin) for stream, origin in origins.items()}
 
     def _prefix(self, origin: Origin) -> bytes:
         if not origin.prefix:
@@ -205,14 +212,15 @@ class Form(Struct, frozen=True):
         stamped = [text.partition(" ")[::2] if self.stamped else ("", text) for text in texts]
         values = [part for pair in stamped for part in pair]
         heads = {}
-        for pod, origin in _by_pod(lines).items():
-            fields = {"task": origin.task, "rank": origin.rank, "pod": pod}
-            heads[pod] = json.dumps(fields, ensure_ascii=self.terminal)[:-1]
+        for stream, origin in _by_stream(lines).items():
+            fields = {"task": origin.task, "rank": origin.rank, "pod": origin.pod}
+            fields["container"] = origin.container
+            heads[stream] = json.dumps(fields, ensure_ascii=self.terminal)[:-1]
         # Encoded strings contain no line breaks.
         encoded = json.dumps(values, ensure_ascii=self.terminal, separators=("\n", ":"))[1:-1]
         strings = iter(encoded.split("\n"))
         objects = [
-            f'{heads[origin.pod]}, "time": {time}, "text": {text}}}\n'
+            f'{heads[origin.stream]}, "time": {time}, "text": {text}}}\n'
             for (origin, _), time, text in zip(lines, strings, strings, strict=True)
         ]
         return "".join(objects).encode()
@@ -230,8 +238,8 @@ def _mark(text: str, patterns: Iterable[re.Pattern[str]]) -> str:
     return marked + text[end:]
 
 
-def _by_pod(lines: Lines) -> dict[str, Origin]:
-    return {origin.pod: origin for origin, _ in lines}
+def _by_stream(lines: Lines) -> dict[str, Origin]:
+    return {origin.stream: origin for origin, _ in lines}
 
 
 @lru_cache(maxsize=1024)  # many lines have the same second

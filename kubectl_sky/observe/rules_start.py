@@ -627,7 +627,7 @@ START: tuple[Rule, ...] = (
         Stage.START,
         SignalSource.INIT_ENDED,
         "{about} failed|: {end}{said}",
-        "see `kubectl logs -n {namespace} -l task-id={id} --all-containers`",
+        "see `kubectl sky logs {id} --all-containers`",
         detail=lambda _, signal, __: {"said": f": {signal.message}" if signal.message else ""},
     ),
 )

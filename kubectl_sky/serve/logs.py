@@ -43,8 +43,8 @@ def show(
                 if block and block.note:
                     ui.note(block.note)
                 elif block:
-                    origins = {source.pod: replicas.origin(source) for source in block.last}
-                    lines = [(origins[source.pod], line) for source, line in block.lines]
+                    origins = {source.stream: replicas.origin(source) for source in block.last}
+                    lines = [(origins[source.stream], line) for source, line in block.lines]
                     ui.logs(lines, block.final_newline)
         finally:
             replicas.stop.set()
@@ -102,6 +102,4 @@ class _Replicas:
 
 
 def _has_started(pod: Pod) -> bool:
-    container = nodes.container(pod)
-    states = (container.state, container.last_state)
-    return any(state.running or state.terminated for state in states)
+    return nodes.container(pod).has_run

@@ -182,14 +182,14 @@ def _note_interrupted(target: Target) -> Interrupted:
 
 
 def _show(request: LogRequest, ui: UI) -> Mapping[str, str]:
-    """Return the last line that was shown of each pod; empty if lines were filtered."""
+    """Return the last line that was shown of each log; empty if lines were filtered."""
     return {} if ui.filters_logs else request.shown
 
 
 def check_outcome(session: Session, target: Target, shown: Mapping[str, str] | None = None) -> None:
     """Raise TaskFailed if the task failed, or a task of the pipeline or group.
 
-    `shown` has the last line that was shown of each pod: its log is not quoted again.
+    `shown` has the last line that was shown of each log, by stream: a log is not quoted again.
     """
     if isinstance(target, PipelineStatus):
         if target.failed:
@@ -228,7 +228,7 @@ def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tup
     pod = failed.pod if failed else ""
     cause = doctor.why_failed(session, task)
     verdict = cause.what if cause and cause.source is SignalSource.LOG else ""
-    text = failure.describe(task, record, shown.get(pod), verdict)
+    text = failure.describe(task, record, shown.get(names.log_stream(pod)), verdict)
     hint = cause.hint if cause else ""
     return text, hint
 

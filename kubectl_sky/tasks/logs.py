@@ -1,7 +1,7 @@
 """`logs`: write the logs of all nodes of a task and return its outcome."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from queue import Queue
@@ -35,9 +35,10 @@ from kubectl_sky.tasks.recovery import Recovery
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import SharedWatches, watch_task
 from kubectl_sky.words import names
-from kubectl_sky.words.pod_objects import Pod
+from kubectl_sky.words.pod_objects import ContainerStatus, Pod
 
 Note = Callable[[str], None]
+Pods = Mapping[str, Pod]  # of a task, by name
 OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
 
 
@@ -52,13 +53,13 @@ class LogRequest(Struct, frozen=True):
     options: LogOptions
     ranks: Collection[int] = ()  # all if empty
     start_timeout: float = 300.0  # seconds, of the first node
-    container: str = names.CONTAINER
+    container: str = names.CONTAINER  # all of each pod if empty
     max_streams: int = MAX_STREAMS  # logs that are read in parallel; the remaining ones follow
     has_prefixes: bool = False  # whether the lines of a single node have its name, too
     by_node: bool = False  # whether existing lines are written so, or in order of time
     until_ready: bool = False  # the logs of an interactive task end when all its nodes are ready
     stop: Event = field(default_factory=Event)  # when set, it ends them soon, as Ctrl-C does
-    shown: dict[str, str] = {}  # the last line that was written of each pod
+    shown: dict[str, str] = {}  # the last line that was written of each log, by stream
     leads: bool = False
     node_lost_after: timedelta | None = None  # after which pods of a cluster node are replaced
     read_silence_limit: Callable[[], timedelta] = timedelta  # after which that is noted; 0: never
@@ -75,15 +76,16 @@ def show(
     Of several tasks, lines and notes are prefixed with what distinguishes them. Returns the errors
     of the cluster nodes that do not respond, whose logs are missing.
     """
-    sources = []
-    task_of: dict[str, TaskStatus] = {}
+    task_of: dict[LogSource, TaskStatus] = {}
     title_of = _titles(tasks)
+    pods_of = _read_pods(session, tasks) if request.container != names.CONTAINER else {}
     for task in tasks:
         _check_ranks(task, request)
-        logs_of_task = list(_existing_logs(task, request, ui, title_of[task.id]))
-        sources += logs_of_task
-        task_of |= {source.pod: task for source in logs_of_task}
+        pods = pods_of.get(task.id, {})
+        logs_of_task = _existing_logs(task, pods, request, ui, title_of[task.id])
+        task_of |= dict.fromkeys(logs_of_task, task)
 
+    sources = list(task_of)
     limit = request.max_streams
     if len(sources) > limit and not request.by_node:
         request = replace(request, by_node=True)
@@ -93,7 +95,7 @@ def show(
         )
 
     def origin(source: LogSource) -> Origin:
-        task = task_of[source.pod]
+        task = task_of[source]
         return _origin(task, source, request, title_of[task.id])
 
     with _following(session, request) as following:
@@ -102,28 +104,77 @@ def show(
     return following.incomplete
 
 
+def _read_pods(session: Session, tasks: Sequence[TaskStatus]) -> dict[str, Pods]:
+    """Return the pods of each task, by its id."""
+
+    def read(task: TaskStatus) -> Pods:
+        selector = names.selector({names.TASK_ID: task.id})
+        pods = find.list_pods(session, task.namespace, selector)
+        return {pod.metadata.name: pod for pod in pods}
+
+    lists = parallel.map_parallel(read, tasks)
+    return {task.id: pods for task, pods in zip(tasks, lists, strict=True)}
+
+
+def _list_containers(
+    pod: Pod | None, request: LogRequest, *, has_run: bool, previous: bool = False
+) -> list[str]:
+    """Return the containers of a pod with logs to read, in kubectl's order.
+
+    `has_run` tells that of the task's container. It is enough unless others are requested.
+    """
+    default = [request.container or names.CONTAINER] if has_run else []
+    if not pod or request.container == names.CONTAINER:
+        return default
+    statuses = _choose_statuses(pod, request)
+    if previous:  # without an earlier log, the API server says so
+        return [status.name for status in statuses if status.last_state.terminated] or default
+    return [status.name for status in statuses if status.has_run] if statuses else default
+
+
+def _choose_statuses(pod: Pod, request: LogRequest) -> list[ContainerStatus]:
+    statuses = pod.status.all_containers
+    return [status for status in statuses if request.container in ("", status.name)]
+
+
+def _note_waiting(pod: Pod, request: LogRequest, note: Note) -> None:
+    """Note in kubectl's words which requested containers have not started."""
+    for status in _choose_statuses(pod, request):
+        if not status.has_run:
+            waiting = status.state.waiting
+            reason = f": {waiting.reason}" if waiting and waiting.reason else " - no logs yet"
+            name = pod.metadata.name
+            note(f'container "{status.name}" in pod "{name}" is waiting to start{reason}')
+
+
 def _existing_logs(
-    task: TaskStatus, request: LogRequest, ui: UI, title: str
+    task: TaskStatus, pods: Pods, request: LogRequest, ui: UI, title: str
 ) -> Iterator[LogSource]:
-    """Yield the log of each node that has one; note why the others have none."""
+    """Yield the logs of each node that has some; note why the others have none."""
     note = _prefix(ui.note, title)
     for node in filter(request.wants, task.nodes):
-        if not node.started:
+        is_earlier = request.options.previous and bool(node.previous)  # maybe another pod's
+        name = node.previous if is_earlier else node.pod
+        pod = pods.get(name)
+        previous = request.options.previous and not is_earlier
+        containers = _list_containers(pod, request, has_run=node.started, previous=previous)
+
+        if not (node.started or containers):
             reason = f": {cause}" if (cause := task.reason(node)) else ""
             state = "no longer has a log" if node.state.ended else "has not started"
             note(f"{node.name} {state}{reason}")
             continue
-
-        is_earlier = request.options.previous and bool(node.previous)  # maybe another pod's
-        pod = node.previous if is_earlier else node.pod
-        yield LogSource(
-            task.namespace,
-            pod,
-            request.container,
-            node.index,
-            is_earlier_pod=is_earlier,
-            title=f"{title} {node.name}".strip(),
-        )
+        if pod and not previous:
+            _note_waiting(pod, request, note)
+        for container in containers:
+            yield LogSource(
+                task.namespace,
+                name,
+                container,
+                node.index,
+                is_earlier_pod=is_earlier,
+                title=f"{title} {node.name}".strip(),
+            )
 
 
 def _titles(tasks: Sequence[TaskStatus]) -> dict[str, str]:
@@ -180,7 +231,7 @@ def follow_all(
         task.id: TaskFollower(session, task, request, ui, title_of[task.id], shared)
         for task in tasks
     }
-    owners: dict[str, TaskFollower] = {}
+    owners: dict[LogSource, TaskFollower] = {}
 
     with shared, _following(session, request) as following:
         sources = _all_sources(list(followers.values()), owners)
@@ -191,10 +242,10 @@ def follow_all(
                     raise Interrupted("interrupted")
                 may_disappear = on_update([follower.latest for follower in followers.values()])
                 if block and block.source:
-                    if owners[block.source.pod].latest.id not in may_disappear:
+                    if owners[block.source].latest.id not in may_disappear:
                         ui.note(block.note)
                 elif block:
-                    _write(block, lambda source: owners[source.pod].origin(source), ui, request)
+                    _write(block, lambda source: owners[source].origin(source), ui, request)
         finally:
             for follower in followers.values():
                 follower.stop.set()
@@ -216,9 +267,9 @@ def _prefix(note: Note, title: str) -> Note:
 
 
 def _all_sources(
-    followers: Sequence["TaskFollower"], owners: dict[str, "TaskFollower"]
+    followers: Sequence["TaskFollower"], owners: dict[LogSource, "TaskFollower"]
 ) -> Iterator[list[LogSource]]:
-    """Yield the logs of several tasks as they appear; map pods to their watchers."""
+    """Yield the logs of several tasks as they appear; map them to their watchers."""
     queue: Queue[tuple[TaskFollower, list[LogSource] | None]] = Queue()
 
     def watch(follower: TaskFollower) -> None:
@@ -236,7 +287,7 @@ def _all_sources(
         if sources is None:
             active -= 1
         else:
-            owners.update((source.pod, follower) for source in sources)
+            owners.update(dict.fromkeys(sources, follower))
             yield sources
 
 
@@ -274,20 +325,29 @@ def _pump(
 def _write(
     block: Block, origin_of: Callable[[LogSource], Origin], ui: UI, request: LogRequest
 ) -> None:
-    origins = {source.pod: origin_of(source) for source in block.last}
-    ui.logs([(origins[source.pod], line) for source, line in block.lines], block.final_newline)
+    origins = {source.stream: origin_of(source) for source in block.last}
+    ui.logs([(origins[source.stream], line) for source, line in block.lines], block.final_newline)
     for source, line in block.last.items():
-        request.shown[source.pod] = line.decode(errors="replace")
+        request.shown[source.stream] = line.decode(errors="replace")
 
 
 def _origin(
     task: TaskStatus, source: LogSource, request: LogRequest, title_of_task: str = ""
 ) -> Origin:
-    """Return the source of lines; its prefix distinguishes nodes, and several tasks."""
+    """Return the source of lines; its prefix distinguishes nodes, and several tasks.
+
+    If all containers are read, it always names node and container.
+    """
     title = task.title(source.rank)
+    has_container = not request.container
     has_node = task.num_nodes > 1 or (request.has_prefixes and not title_of_task)
-    prefix = f"{title_of_task} {title if has_node else ''}".strip()
-    return Origin(task.id, source.rank, title, source.pod, prefix)
+    parts = [
+        title_of_task,
+        title if has_node or has_container else "",
+        source.container if has_container else "",
+    ]
+    prefix = " ".join(filter(None, parts))
+    return Origin(task.id, source.rank, title, source.pod, prefix, source.container)
 
 
 def _check_ranks(task: TaskStatus, request: LogRequest) -> None:
@@ -321,7 +381,7 @@ class TaskFollower:
         self.stopping = False  # whether nodes are being stopped because another one failed
         self.noted: set[str] = set()
         self.start = StartReporter(session, ui, request.start_timeout)
-        self.terminated_events: defaultdict[str, Event] = defaultdict(Event)  # by pod
+        self.terminated_events: defaultdict[str, Event] = defaultdict(Event)  # by stream
 
     def result(self) -> TaskStatus:
         """Return the finished task. Raises SkyError if the watch failed."""
@@ -377,7 +437,8 @@ class TaskFollower:
                 self._note_kept_pods(current)
                 report_hang(current)
                 if snapshot:
-                    yield list(self._wait_for_start())
+                    pods = {pod.metadata.name: pod for pod in snapshot.pods}
+                    yield list(self._wait_for_start(pods))
                     is_current = True
                 if is_current and current.finished and not stops_pods:
                     return
@@ -388,29 +449,33 @@ class TaskFollower:
         finally:
             self.start.end(current)
 
-    def _wait_for_start(self) -> Iterator[LogSource]:
-        """Yield the log of each node; that of its previous pod too, which a watch may have missed.
+    def _wait_for_start(self, pods: Pods) -> Iterator[LogSource]:
+        """Yield the logs of each node; of its previous pod too, which a watch may have missed.
 
         A busy API server may report a pod, its end and the next pod at once.
         """
         for node in filter(self.request.wants, self.latest.nodes):
-            pods = [] if node.previous in self.unfollowed else [node.previous]
-            pods += [node.pod] * node.started
+            has_run = {} if node.previous in self.unfollowed else {node.previous: True}
+            has_run[node.pod] = node.started
             title = f"{self.title} {node.name}".strip()
-            for pod in pods:
-                yield LogSource(
-                    self.latest.namespace,
-                    pod,
-                    self.request.container,
-                    node.index,
-                    self.terminated_events[pod],
-                    title=title,
-                )
+            for name in has_run:
+                pod = pods.get(name)
+                for container in _list_containers(pod, self.request, has_run=has_run[name]):
+                    yield LogSource(
+                        self.latest.namespace,
+                        name,
+                        container,
+                        node.index,
+                        self.terminated_events[names.log_stream(name, container)],
+                        title=title,
+                    )
 
     def _report_terminated(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            if has_terminated(pod, self.request.container):
-                self.terminated_events[pod.metadata.name].set()
+            for container in _list_containers(pod, self.request, has_run=True):
+                if has_terminated(pod, container):
+                    stream = names.log_stream(pod.metadata.name, container)
+                    self.terminated_events[stream].set()
 
     def _note_kept_pods(self, task: TaskStatus) -> None:
         """Note once which containers keep pods after `main` has ended, and who stops them."""

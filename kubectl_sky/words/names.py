@@ -170,6 +170,11 @@ def ports_object(base: str) -> str:
     return f"{base}-ports"
 
 
+def log_stream(pod: str, container: str = CONTAINER) -> str:
+    """Return what distinguishes the log of a container from others."""
+    return f"{pod}/{container}"
+
+
 def selector(labels: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in labels.items())
 

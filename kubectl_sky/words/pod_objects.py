@@ -300,6 +300,11 @@ class ContainerStatus(Fields, frozen=True, kw_only=True):
     started: bool | None = None
     state: ContainerState = ContainerState()
 
+    @property
+    def has_run(self) -> bool:
+        """Whether it runs or has run, and so has a log."""
+        return any(state.running or state.terminated for state in (self.state, self.last_state))
+
 
 NO_CONTAINER = ContainerStatus(name="")  # before the kubelet reports one
 
@@ -309,6 +314,7 @@ class PodStatus(Fields, frozen=True, kw_only=True):
 
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
     host_ip: str = field(default="", name="hostIP")
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     message: str = ""
@@ -317,6 +323,15 @@ class PodStatus(Fields, frozen=True, kw_only=True):
     pod_ip: str = field(default="", name="podIP")
     reason: str = ""
     start_time: MaybeTime = None
+
+    @property
+    def all_containers(self) -> tuple[ContainerStatus, ...]:
+        """Those of `kubectl logs --all-containers`, in its order."""
+        return (
+            *self.init_container_statuses,
+            *self.container_statuses,
+            *self.ephemeral_container_statuses,
+        )
 
     @property
     def has_ended(self) -> bool:

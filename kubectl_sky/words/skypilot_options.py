@@ -225,7 +225,6 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
         "--autostop": _NOTHING_RUNS_ON,
         "--all-pods": "leave it out: the logs of all nodes are printed",
-        "--all-containers": "name one with -c: the other containers are not the task's",
         **dict.fromkeys(("-i", "--include"), "use --grep"),
         "-e": "use --exclude",
         "--hook": "leave it out: the log of the task has the output of its hooks",

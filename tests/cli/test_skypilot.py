@@ -81,7 +81,6 @@ def error_of(line: str) -> str:
         ("submit x -i10 --down", "no such option '-i'; leave it out"),
         ("submit x --infra", 'Option "--infra" requires an argument.'),
         ("list --field-selector x=y", "no such option '--field-selector'; use --status STATE"),
-        ("logs x --all-containers", "no such option '--all-containers'; name one with -c"),
         ("cp -c main x:/a .", "no such option '-c'; leave it out: files are in the task's"),
     ],
 )

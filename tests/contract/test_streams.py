@@ -197,7 +197,7 @@ def test_lines_waiting_container_returns_note(session: Session, namespace: str) 
     )
     [note] = lines(session, source, LogOptions())
     assert note.note
-    assert note.text.startswith(b"pod a has no log: its container is waiting to start: ")
+    assert note.text.startswith(b'container "main" in pod "a" is waiting to start: ')
 
     with Following(session, FOLLOW) as following:
         following.add([source])

@@ -93,10 +93,18 @@ def test_log_form_json_prints_object_per_line() -> None:
             "task": "t1",
             "rank": 1,
             "pod": "pod-a",
+            "container": "main",
             "time": "2026-11-21T04:47:04.5Z",
             "text": "a \ufffd\x1b\r",
         },
-        {"task": "t1", "rank": 1, "pod": "pod-a", "time": "2026-11-21T04:47:05Z", "text": ""},
+        {
+            "task": "t1",
+            "rank": 1,
+            "pod": "pod-a",
+            "container": "main",
+            "time": "2026-11-21T04:47:05Z",
+            "text": "",
+        },
     ]
 
     on_terminal = Form(output=LogFormat.JSON, terminal=True).block(of(NODE, b"\xc2\x9b2J"), True)
@@ -160,10 +168,10 @@ def test_log_form_local_time_of_progress_bar_on_terminal_is_kept() -> None:
 
 
 def test_log_form_template_has_fields_of_json() -> None:
-    template = Template("{{{time}}} {task}/{rank}@{pod}: {text}")
+    template = Template("{{{time}}} {task}/{rank}@{pod}/{container}: {text}")
     form = Form(stamped=True, template=template)
     line = b"2026-11-21T22:47:04.5Z a {rank} \xff"
-    expected = b"{2026-11-21T22:47:04.5Z} t1/1@pod-a: a {rank} \xff\n"
+    expected = b"{2026-11-21T22:47:04.5Z} t1/1@pod-a/main: a {rank} \xff\n"
     assert form.block([(NODE, line)], False) == expected
     local = Form(stamped=True, local=True, zone=IST, template=Template("{time}|{text}"))
     assert local.block([(NODE, line)], True) == b"11-22 04:17:04|a {rank} \xff\n"
@@ -177,7 +185,7 @@ def test_log_form_template_on_terminal_is_harmless() -> None:
     assert block == b"pod 2026 a<U+202E>\n"
 
 
-FIELDS = "the fields are {task}, {rank}, {pod}, {time}, {text}"
+FIELDS = "the fields are {task}, {rank}, {pod}, {container}, {time}, {text}"
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ class LogFeed(UI):
                 return
 
     def _request(self) -> LogRequest:
-        positions = {pod: position.encode() for pod, position in self._positions.items()}
+        positions = {stream: position.encode() for stream, position in self._positions.items()}
         options = LogOptions(follow=True, tail=_FIRST_LINES, timestamps=True, positions=positions)
         return LogRequest(options, ranks=self._ranks, start_timeout=math.inf, stop=self.stop)
 
@@ -148,11 +148,11 @@ class LogFeed(UI):
         self._keep([LogLine(Text(one_line(text), style))])
 
     def logs(self, lines: Lines, final_newline: bool) -> None:
-        by_pod = defaultdict[str, list[bytes]](list)
+        by_stream = defaultdict[str, list[bytes]](list)
         for origin, line in lines:
-            by_pod[origin.pod].append(line)
-        for pod, texts in by_pod.items():
-            self._positions.setdefault(pod, ResumePosition(partial=True)).advance(texts)
+            by_stream[origin.stream].append(line)
+        for stream, texts in by_stream.items():
+            self._positions.setdefault(stream, ResumePosition(partial=True)).advance(texts)
         limit = _MAX_TIME_BYTES + MAX_LINE_BYTES  # a line may have a mebibyte
         self._keep([(origin, line[:limit]) for origin, line in lines])
 

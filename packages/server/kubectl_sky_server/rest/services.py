@@ -81,7 +81,7 @@ def replica_logs(
         follow=query.follow,
         tail=query.tail,
         timestamps=is_events or query.timestamps,
-        positions=cursor.by_pod(pods),
+        positions=cursor.by_stream(pods),
     )
 
     def produce(put: streams.Put, stop: Event) -> None:

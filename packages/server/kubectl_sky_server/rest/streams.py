@@ -34,7 +34,7 @@ from kubectl_sky.tasks import find, pending
 from kubectl_sky.tasks.follow import follow, show
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.ui import UI
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.documents import AnyJson, Document, as_json
 from kubectl_sky_server.rest import problems
 from kubectl_sky_server.rest.events import (
@@ -166,7 +166,7 @@ END = _event("end", {})
 
 
 class Cursor(Struct, frozen=True):
-    """The positions in the logs of pods, by a hash of the pod's name."""
+    """The positions in the logs of pods, by a hash of the stream's name."""
 
     positions: Mapping[str, str]
 
@@ -182,12 +182,14 @@ class Cursor(Struct, frozen=True):
             raise Rejected(400, "Last-Event-ID: not an id of this stream") from None
         return cls(positions)
 
-    def by_pod(self, pods: Iterable[str]) -> dict[str, str]:
-        return {pod: self.positions[_key(pod)] for pod in pods if _key(pod) in self.positions}
+    def by_stream(self, pods: Iterable[str]) -> dict[str, str]:
+        """Return the positions in the logs of the tasks' containers of these pods."""
+        streams = map(names.log_stream, pods)
+        return {it: self.positions[_key(it)] for it in streams if _key(it) in self.positions}
 
 
-def _key(pod: str) -> str:
-    return hashlib.sha256(pod.encode()).hexdigest()[:10]
+def _key(stream: str) -> str:
+    return hashlib.sha256(stream.encode()).hexdigest()[:10]
 
 
 class EventOutput(UI):
@@ -197,8 +199,8 @@ class EventOutput(UI):
         positions = options.positions
         self._put = put
         self._is_partial = options.is_partial
-        self._positions = {pod: ResumePosition.decode(text) for pod, text in positions.items()}
-        self._ids = {pod: f"{_key(pod)}:{text}" for pod, text in positions.items()}
+        self._positions = {it: ResumePosition.decode(text) for it, text in positions.items()}
+        self._ids = {it: f"{_key(it)}:{text}" for it, text in positions.items()}
 
     def logs(self, lines: Lines, final_newline: bool) -> None:
         """Send lines, which begin with their timestamps."""
@@ -207,9 +209,9 @@ class EventOutput(UI):
 
         for origin, line in lines:
             new = ResumePosition(partial=self._is_partial)
-            position = self._positions.setdefault(origin.pod, new)
+            position = self._positions.setdefault(origin.stream, new)
             position.advance([line])
-            self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
+            self._ids[origin.stream] = f"{_key(origin.stream)}:{position.encode()}"
 
             time, _, text = line.decode(errors="replace").partition(" ")
             data = {"task": origin.task, "rank": origin.rank, "node": origin.title}
@@ -298,7 +300,7 @@ def logs(
         tail=query.tail,
         since_seconds=query.since_seconds,
         timestamps=is_events or query.timestamps,
-        positions=cursor.by_pod(pods),
+        positions=cursor.by_stream(pods),
     )
 
     def produce(put: Put, stop: Event) -> None:
