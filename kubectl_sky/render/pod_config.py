@@ -15,7 +15,7 @@ rules give pods that Kubernetes rejects or that do not do what the user asked fo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kubectl_sky.spec.document import FieldError, Path
+from kubectl_sky.spec.document import FieldError, Path, printable
 from kubectl_sky.spec.kubernetes import MAIN, POD_CONFIG
 from kubectl_sky.words import names
 
@@ -54,8 +54,22 @@ def _within(value: Any, patch: Mapping[str, Any]) -> Any:
         return value
     spec = value.get("spec")
     if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-        return merge(value, patch)
+        merged = merge(value, patch)
+        _check_mounts(merged["spec"], patch)
+        return merged
     return {key: _within(item, patch) for key, item in value.items()}
+
+
+def _check_mounts(spec: Mapping[str, Any], patch: Mapping[str, Any]) -> None:
+    """Raise FieldError if the patch mounts a volume that the pod does not have."""
+    volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
+    containers = (patch.get("spec") or {}).get("containers") or ()
+    for index, container in enumerate(containers):
+        for number, mount in enumerate(container.get("volumeMounts") or ()):
+            if mount and mount.get("name") not in volumes:
+                path = (*POD_CONFIG, "spec", "containers", index, "volumeMounts", number, "name")
+                message = f'the pod has no volume "{printable(str(mount.get("name")))}"'
+                raise FieldError(path, message, "add it under spec.volumes")
 
 
 def merge(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_CONFIG) -> Json:

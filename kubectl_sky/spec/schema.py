@@ -132,6 +132,7 @@ _REMOVED = {
 }
 # Fields of other programs' files at the top level, and what is here for them.
 _FOREIGN = {
+    "env_file": "give it to `kubectl sky submit` as --env-file FILE",
     "depends_on": "submit it with --after TASK, or write a pipeline: a document for each task",
     "restart": "write job_recovery under resources",
     "schedule": "there are no schedules; run `kubectl sky submit` from cron",

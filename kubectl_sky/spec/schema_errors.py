@@ -10,22 +10,39 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
+from msgspec.structs import replace
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from kubectl_sky.spec import schema
+from kubectl_sky.spec import pod_fields, schema
 from kubectl_sky.spec.document import Data, Path
 from kubectl_sky.spec.schema import SchemaError, describe
 from kubectl_sky.words.secret import Secret
 
 _MAX_ERRORS = 1000
+_UNKNOWN = "unknown field"
+# The documents that `explain` knows, with the first word of their fields there.
+_EXPLAINED = {"task": (), "settings": ("settings",), "volume": ("volume",), "header": ("header",)}
+_FREE = frozenset({"file_mounts", "volumes"})  # have names of users below them
+_MAX_WORD = 40  # characters of a value that a hint repeats
+_WORD = re.compile(r"[A-Za-z0-9][\w./-]*")
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 
 def check(data: Data, name: str) -> list[SchemaError]:
     """Return the errors and warnings of a schema, without duplicates; only the first of many."""
     explained = chain.from_iterable(map(_explain, validator(f"{name}.json").iter_errors(data)))
-    return list(dict.fromkeys(islice(explained, _MAX_ERRORS)))
+    return [_with_command(error, name) for error in dict.fromkeys(islice(explained, _MAX_ERRORS))]
+
+
+def _with_command(error: SchemaError, name: str) -> SchemaError:
+    """Return an unknown field without a hint with the command that shows the fields there."""
+    parents = error.path[:-1]
+    if error.message != _UNKNOWN or error.hint or name not in _EXPLAINED or _FREE & {*parents}:
+        return error
+    steps = [str(step) for step in parents if not isinstance(step, int)]
+    command = " ".join(["kubectl sky explain", ".".join([*_EXPLAINED[name], *steps])]).rstrip()
+    return replace(error, hint=f"`{command}` shows the fields")
 
 
 def _unknown_fields(
@@ -96,7 +113,12 @@ def _fields(error: ValidationError) -> Iterator[SchemaError]:
     for key in _instance(error):
         if key not in properties and not key.startswith(free_prefixes):
             path = (*_path(error), key)
-            yield SchemaError(path, "unknown field", schema.field_hint(path, [*properties]), True)
+            hint = (
+                pod_fields.find_place(path)
+                or schema.field_hint(path, [*properties])
+                or pod_fields.find_similar(path)
+            )
+            yield SchemaError(path, _UNKNOWN, hint, True)
 
 
 def _explain_ignored(error: ValidationError) -> Iterator[SchemaError]:
@@ -143,6 +165,16 @@ def _hint(error: ValidationError) -> str:
         return schema.closest(value.partition("/")[0], map(str, values))
     if kind in ("integer", "number", "boolean") and isinstance(value, str):
         return "write it without quotes" if _PLAIN.fullmatch(value) else ""
+    if kind == "array" and isinstance(value, dict) and value:
+        return 'begin each item of the list with "- "'
+    has_fields = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+    if kind == "object" and has_fields:
+        return 'remove the "- " before the fields'
+    if kind == "array" and isinstance(value, str) and len(value) < _MAX_WORD:
+        return f"write [{value if _WORD.fullmatch(value) else describe(value)}]"
+    if isinstance(value, dict):
+        path = _path(error)
+        return pod_fields.find_place(path) or pod_fields.find_similar(path)
     return ""
 
 
@@ -173,4 +205,6 @@ def expectation(rules: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(map(str, values))
     bounds = [text.format(rules[name]) for name, text in _BOUNDS.items() if name in rules]
     kind = _TYPES.get(str(rules.get("type")), "something else")
+    if kind == "fields" and "properties" not in rules:
+        kind = "a map such as {name: value}"
     return f"{kind} of {' and '.join(bounds)}" if bounds else kind

@@ -225,3 +225,12 @@ def test_pod_on_the_hosts_network_uses_the_dns_of_the_cluster() -> None:
     assert spec["dnsPolicy"] == "ClusterFirstWithHostNet"
     spec = pod_of({"spec": {"hostNetwork": True, "dnsPolicy": "None"}})["spec"]
     assert spec["dnsPolicy"] == "None"
+
+
+def test_mount_of_a_volume_that_the_pod_lacks_is_an_error_with_its_path() -> None:
+    mounts = [{"name": "scripts", "mountPath": "/s"}, {"name": "a", "mountPath": "/a"}]
+    with pytest.raises(UserError) as error:
+        pod_of({"spec": {"containers": [{"volumeMounts": mounts}]}})
+    assert "containers[0].volumeMounts[1].name: the pod has no volume" in error.value.what
+    volume = {"name": "a", "emptyDir": {}}
+    assert pod_of({"spec": {"volumes": [volume], "containers": [{"volumeMounts": mounts}]}})

@@ -13,6 +13,7 @@ from tests.spec import pod
 from tests.spec.documents import found_in, make_document, problems
 
 CONFIG = "run: x\nnum_nodes: 2\nconfig:\n  kubernetes:\n    pod_config:\n"
+PLACE = "config.kubernetes.pod_config"
 WRONG = {
     "spec: {tolerationz: []}": 'spec.tolerationz: unknown field; did you mean "tolerations"?',
     "spec: {tolerations: [{operator: exists}]}": (
@@ -30,6 +31,41 @@ WRONG = {
         "spec.containers[0].env[0].name: expected text, got a list"
     ),
     "spec: {volumes: {}}": "spec.volumes: expected a list, got an empty map",
+    "spec: {volumes: {name: a}}": (
+        'spec.volumes: expected a list, got a map; begin each item of the list with "- "'
+    ),
+    "spec: {securityContext: [{runAsUser: 0}]}": (
+        'spec.securityContext: expected fields, got a list; remove the "- " before the fields'
+    ),
+    "spec: {containers: [{hostNetwork: true}]}": (
+        f"spec.containers[0].hostNetwork: unknown field; it belongs under {PLACE}.spec"
+    ),
+    "spec: {containers: [{pullSecrets: []}]}": (
+        'spec.containers[0].pullSecrets: unknown field; "imagePullSecrets" belongs under'
+        f" {PLACE}.spec"
+    ),
+    "spec: {imagePullPolicy: Always}": (
+        f"spec.imagePullPolicy: unknown field; it belongs under {PLACE}.spec.containers[0]"
+    ),
+    "spec: {volumes: [{name: a, mountPath: /a}]}": (
+        "spec.volumes[0].mountPath: unknown field; it belongs under"
+        f" {PLACE}.spec.containers[0].volumeMounts[0]"
+    ),
+    "spec: {nodeSelector: gpu}": (
+        'spec.nodeSelector: expected a map such as {name: value}, got "gpu"'
+    ),
+    "spec: {nodeSelector: {nodeAffinity: {}}}": (
+        "spec.nodeSelector.nodeAffinity: expected text, got an empty map; it belongs under"
+        f" {PLACE}.spec.affinity"
+    ),
+    "spec: {imagePullSecrets: regcred}": (
+        'spec.imagePullSecrets: expected a list, got "regcred"; write [regcred]'
+    ),
+    "spec: {resource: {}}": 'spec.resource: unknown field; did you mean "resources"?',
+    "spec: {containers: [{resources: {limits: {request: {cpu: 1}}}}]}": (
+        "spec.containers[0].resources.limits.request: expected a quantity such as 500m or 4Gi, got"
+        f' a map; "requests" belongs under {PLACE}.spec.containers[0].resources'
+    ),
     "spec: {volumes: [{emptyDir: {}}]}": 'spec.volumes[0]: missing field "name"',
     "spec: {hostNetwork: 'yes'}": 'spec.hostNetwork: expected true or false, got "yes"',
     "spec: []": "spec: expected fields, got an empty list",

@@ -1,0 +1,106 @@
+"""Where a misplaced field of a pod belongs, as schemas/pod.json has it."""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kubectl_sky.spec import schema
+from kubectl_sky.spec.document import Path, join_path
+
+POD: Path = ("config", "kubernetes", "pod_config")
+_NEVER = "ephemeralContainers"  # no pod can be created with them
+_ALIKE = 0.75  # a name of another level is proposed from this similarity on
+_MISSPELT = 0.85  # a name of the same level goes before the same name of another one
+_MAX_LENGTH = 100  # characters that are compared
+
+Level = tuple[Path, Mapping[str, Any]]  # a path below the pod, and the fields there
+
+
+def find_place(path: Path) -> str:
+    """Return where a field of a pod belongs: to a level near it, or to the only one that has it."""
+    key = str(path[-1])
+    parents = _parents_of(path)
+    if not parents or key in parents[-1][1]:
+        return ""
+    above = _place(key, parents[-2::-1])
+    if above or difflib.get_close_matches(key, parents[-1][1], n=1, cutoff=_MISSPELT):
+        return above
+    is_of_one = sum(key in fields for fields in _definitions()) == 1
+    return _place(key, _below(parents[-1])) or (_place(key, _all_levels()) if is_of_one else "")
+
+
+def find_similar(path: Path) -> str:
+    """Return a field of a level above that has a similar name, and where it belongs."""
+    key = str(path[-1])
+    parents = _parents_of(path)
+    if parents and key in parents[-1][1]:
+        return ""
+    for level_path, fields in reversed(parents):
+        by_case = {name.lower(): name for name in fields}
+        similar = difflib.get_close_matches(key.lower(), by_case, n=1, cutoff=_ALIKE)
+        if similar:
+            return f'"{by_case[similar[0]]}" belongs under {join_path((*POD, *level_path))}'
+    return ""
+
+
+def _place(key: str, levels: Iterable[Level]) -> str:
+    places = (path for path, fields in levels if key in fields)
+    place = next(places, None)
+    return "" if place is None else f"it belongs under {join_path((*POD, *place))}"
+
+
+def _parents_of(path: Path) -> list[Level]:
+    """Return the levels above a field; none for a field of no pod, or a long name."""
+    is_field = path[: len(POD)] == POD and len(str(path[-1])) <= _MAX_LENGTH
+    return [*_parents(path[len(POD) : -1])] if is_field else []
+
+
+def _parents(steps: Path) -> Iterator[Level]:
+    """Yield the levels from the pod down to the one at a path; names of maps end it."""
+    rules = schema.load("pod.json")
+    yield (), rules["properties"]
+    for end, step in enumerate(steps, 1):
+        if isinstance(step, int):
+            continue
+        if step not in rules.get("properties", {}):
+            return
+        rules, is_list = _resolve(rules["properties"][step])
+        if "properties" in rules:
+            yield steps[: end + is_list], rules["properties"]
+
+
+def _below(level: Level) -> Iterator[Level]:
+    """Yield the levels directly below one."""
+    path, fields = level
+    for name, rules in fields.items():
+        inner, is_list = _resolve(rules)
+        if "properties" in inner and name != _NEVER:
+            yield (*path, name, *([0] if is_list else [])), inner["properties"]
+
+
+def _all_levels() -> Iterator[Level]:
+    """Yield the levels of a pod, from above; of alike ones, the first."""
+    levels = [*_parents(())]
+    seen = [fields for _, fields in levels]
+    while levels:
+        level = levels.pop(0)
+        yield level
+        for inner in _below(level):
+            if not any(inner[1] is fields for fields in seen):
+                seen.append(inner[1])
+                levels.append(inner)
+
+
+def _definitions() -> Iterator[Mapping[str, Any]]:
+    for name, rules in schema.load("pod.json")["$defs"].items():
+        if name != "EphemeralContainer":
+            yield rules.get("properties", {})
+
+
+def _resolve(rules: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Return the rules of a value, or of the items of a list, and whether it is one."""
+    is_list = "items" in rules
+    inner = rules["items"] if is_list else rules
+    while "$ref" in inner:
+        inner = schema.resolve(f"pod.json{inner['$ref']}")
+    return inner, is_list
