@@ -12,7 +12,7 @@ from kubectl_sky.actions import skypilot_settings
 from kubectl_sky.actions.config import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.slurm.convert import Call, convert, read_text
-from kubectl_sky.slurm.directives import is_script
+from kubectl_sky.slurm.directives import MAX_HEAD, is_script, lacks_first_line
 from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.load import MAX_BYTES
 from kubectl_sky.spec.load import load as read_yaml
@@ -52,12 +52,7 @@ def read_documents(
     if f"/{path}".endswith(tuple(file[1:] for file in skypilot_settings.FILES)):
         hint = "its kubernetes: belongs below config: of a task"
         raise InvalidFiles([Problem(name, 0, 0, "", "SkyPilot's settings, not a task file", hint)])
-    program = _PROGRAMS.get(Path(path).suffix)
-    is_file = os.path.isfile(path)  # noqa: PTH113 -- False for too long a name
-    if program and is_file and not is_batch_file(path):
-        what, step = program
-        hint = f"{step} {shlex.quote(printable(path, 200))}"
-        raise InvalidFiles([Problem(name, 0, 0, "", f"{what}, not a task file", hint)])
+    _refuse_program(path, name)
     try:
         text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
     except OSError as error:
@@ -69,6 +64,24 @@ def read_documents(
         hint = "write a task file for each service: kubectl sky init"
         raise InvalidFiles([Problem(name, 0, 0, "", "a file of Docker Compose, no task", hint)])
     return documents
+
+
+def _refuse_program(path: str, name: str) -> None:
+    """Raise InvalidFiles for a file that is a program, by its name or its content."""
+    suffix = Path(path).suffix
+    head = _read_head(path)
+    if suffix not in _TASK_FILES and lacks_first_line(head):
+        hint = "write #!/bin/bash at the start of the file"
+        raise InvalidFiles([Problem(name, 1, 1, "", "a batch script begins with #!", hint)])
+    quoted = shlex.quote(printable(path, 200))
+    if b"\0" in head and os.access(path, os.X_OK):
+        hint = f"to run it: kubectl sky run --workdir . -- {quoted}"
+        raise InvalidFiles([Problem(name, 0, 0, "", "a program, not a task file", hint)])
+    program = _PROGRAMS.get(suffix)
+    if program and head and not is_script(head):
+        what, step = program
+        hint = f"{step} {quoted}"
+        raise InvalidFiles([Problem(name, 0, 0, "", f"{what}, not a task file", hint)])
 
 
 def parse(text: bytes, name: str, call: Call, environ: Mapping[str, str]) -> tuple[Document, ...]:
@@ -84,12 +97,18 @@ def parse(text: bytes, name: str, call: Call, environ: Mapping[str, str]) -> tup
 
 def is_batch_file(path: str) -> bool:
     """Report whether a file is a batch script of Slurm, by its content."""
-    if not os.path.isfile(path):  # noqa: PTH113 -- reading a pipe would empty it
-        return False
+    return is_script(_read_head(path))
+
+
+def _read_head(path: str) -> bytes:
+    """Return how a file begins; nothing of other paths, as reading a pipe would empty it."""
+    if not os.path.isfile(path):  # noqa: PTH113 -- False for too long a name
+        return b""
     try:
-        return is_script(bounded.read(path, MAX_BYTES))
+        with Path(path).open("rb") as file:
+            return file.read(MAX_HEAD)
     except OSError:
-        return False
+        return b""
 
 
 def _hint(path: Path, error: OSError, of_tasks: bool) -> str:

@@ -18,7 +18,10 @@ _QUOTE = re.compile(r"""\\(.)|["']""")
 _QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
 _ITEM = re.compile(r"""(?:[^,"']|"[^"]*"|'[^']*'|["'])+""")
 _SCRIPT = re.compile(rb"#!.*\n(?:[ \t\r]*(?:#.*)?\n)*?#SBATCH\s")
-_MAX_HEAD = 100_000  # characters in which a script is recognized
+_DIRECTIVES = re.compile(rb"(?:[ \t\r]*(?:#.*)?\n)*?[ \t]*#SBATCH\s")
+_COMMENT = "such as --time=60; a comment begins with # alone"
+_ONE_WORD = "write the value before it as one word, or in quotes"
+MAX_HEAD = 100_000  # bytes in which a script is recognized
 
 
 class Directive(Struct, frozen=True):
@@ -50,7 +53,13 @@ class Header(Struct, frozen=True):
 
 def is_script(text: bytes) -> bool:
     """Report whether a text is a batch script: #! and, before its commands, a line with #SBATCH."""
-    return bool(_SCRIPT.match(text[:_MAX_HEAD].removeprefix(b"\xef\xbb\xbf")))
+    return bool(_SCRIPT.match(text[:MAX_HEAD].removeprefix(b"\xef\xbb\xbf")))
+
+
+def lacks_first_line(text: bytes) -> bool:
+    """Report whether a text would be a batch script if it began with #!."""
+    head = text[:MAX_HEAD].removeprefix(b"\xef\xbb\xbf")
+    return not head.startswith(b"#!") and bool(_DIRECTIVES.match(head))
 
 
 def read_header(lines: Sequence[str], file: str) -> Header:
@@ -83,6 +92,7 @@ def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Proble
         column = parts[-1].start() + 1
         yield Problem(file, number, column, parts[-1]["open"], "the quote is not closed")
         return
+    begin = words[0].start() if words else 0
     while words:
         word = words.pop(0)
         position = (number, word.start() + 1)
@@ -93,14 +103,8 @@ def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Proble
             return
         option, written, value = _split(word[0])
         if option is None:
-            names = [*BY_NAME, *RENAMED]
-            similar = did_you_mean(written.lstrip("-").partition("=")[0], names).strip()
-            unknown = printable(written)
-            if not written.startswith("-"):
-                hint = "write the value before it as one word, or in quotes"
-                yield Problem(file, *position, unknown, "expected an option", hint)
-                return
-            yield Problem(file, *position, unknown, "unknown option of sbatch", similar)
+            message, hint = _unknown(written, is_first=word.start() == begin)
+            yield Problem(file, *position, printable(written), message, hint)
             return
         if value is None and option.value == "required":
             if not words:
@@ -108,9 +112,22 @@ def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Proble
                 return
             word = words.pop(0)
             value = word[0]
+        if not value and option.value == "required":
+            hint = "write one, or remove the option"
+            yield Problem(file, *position, written, "ignored: no value", hint, "warning")
+            continue
         column = word.end() - len(value or written) + 1
         quoted = value or ""
         yield Directive(option.name, _unquote(quoted), quoted, number, column, written)
+
+
+def _unknown(word: str, *, is_first: bool) -> tuple[str, str]:
+    """Return what is wrong with a word that is no option, and what to do."""
+    if not word.startswith("-"):
+        hint = _COMMENT if is_first else _ONE_WORD
+        return "expected an option", hint
+    similar = did_you_mean(word.lstrip("-").partition("=")[0], [*BY_NAME, *RENAMED])
+    return "unknown option of sbatch", similar.strip()
 
 
 def _unquote(text: str) -> str:

@@ -1,6 +1,6 @@
 """What each node needs: nodes, tasks, CPUs, memory, GPUs and the image of a batch script."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -69,16 +69,24 @@ def put_sizes(draft: Draft, shape: Shape, requested: Sequence[RequestedGpus]) ->
     if cpus:
         draft.put(("resources", "cpus"), cpus, source)
 
-    factors = {"mem": 1, "mem-per-cpu": cpus or 1, "mem-per-gpu": gpus or 1}
-    for name, factor in factors.items():
-        directive = given.get(name)
-        if directive and directive.value in _ALL_MEMORY:
+    _put_memory(draft, {"mem": 1, "mem-per-cpu": cpus or 1, "mem-per-gpu": gpus or 1})
+    if size := draft.read("tmp", values.mebibytes):
+        draft.put(("resources", "disk_size"), -(-size // 1024), given["tmp"])
+
+
+def _put_memory(draft: Draft, factors: Mapping[str, int]) -> None:
+    """Request the memory of the only option for it, times its factor."""
+    given = {name: draft.given[name] for name in factors if name in draft.given}
+    for name, directive in [*given.items()][1:]:
+        message = f"--{next(iter(given))} and --{name} exclude each other"
+        draft.refuse(directive, message, "keep one")
+    for name, directive in given.items():
+        if directive.value in _ALL_MEMORY:
             message = "not carried out: a task does not own its cluster nodes"
             draft.warn(directive, message, "write a size")
         elif size := draft.read(name, values.mebibytes):
-            draft.put(("resources", "memory"), values.memory(size * factor), directive)
-    if size := draft.read("tmp", values.mebibytes):
-        draft.put(("resources", "disk_size"), -(-size // 1024), given["tmp"])
+            memory = values.memory(size * factors[name])
+            draft.put(("resources", "memory"), memory, directive)
 
 
 def find_gpus(draft: Draft, shape: Shape) -> Iterator[RequestedGpus]:

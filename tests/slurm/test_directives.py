@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_sky.slurm.directives import is_script, read_header
-from tests.slurm.scripts import FILE, errors, make_data, make_script, read
+from tests.slurm.scripts import FILE, errors, make_data, make_script, read, warnings
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,8 @@ def test_directive_after_the_first_command_is_named() -> None:
         ("--array=1-x", "--array: expected numbers such as 0-9"),
         ("--comment='a", "train.sbatch:2:19: ': the quote is not closed"),
         ('-N2 -J "a b # c', 'train.sbatch:2:16: ": the quote is not closed'),
+        ("be sure to set it", "2:9: be: expected an option; such as --time=60; a comment begins"),
+        ("--mem=4G --mem-per-cpu=1G", "--mem-per-cpu: --mem and --mem-per-cpu exclude each other"),
         ("hetjob", "hetjob: not supported: heterogeneous jobs"),
         ("--image=docker:x", "--image: not supported: Shifter images"),
     ],
@@ -78,6 +80,12 @@ def test_directive_after_the_first_command_is_named() -> None:
 def test_directive_that_is_wrong_is_an_error_with_its_line(option: str, text: str) -> None:
     (problem,) = errors(make_script(option))
     assert text in str(problem)
+
+
+def test_directive_without_its_value_is_ignored_with_a_warning() -> None:
+    assert warnings("--gres= --time=5") == [
+        "train.sbatch:2:9: --gres: warning: ignored: no value; write one, or remove the option"
+    ]
 
 
 def test_problems_of_several_lines_are_all_reported() -> None:
