@@ -277,6 +277,9 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
         yield field_path, "the bucket has no name", "such as name: my-bucket"
     elif str(source.get("store")).lower() == HUB:
         yield from _unread((*where, "name"), f"hf://{HUB_BUCKETS}/{name}")
+    elif is_url(name):
+        hint = f"write source: {printable(str(name))}"
+        yield (*where, "name"), "a name is no URL", hint
     else:
         store = str(source.get("store") or "").lower()
         yield from _misnamed((*where, "name"), store, str(name), _NAMES)
@@ -324,6 +327,21 @@ def _paths(document: Document) -> Iterator[Problem]:
                 yield document.problem(("file_mounts", path), message, key=True)
 
 
+def _unused(document: Document) -> Iterator[Problem]:
+    """Warn about a name or a store beside the URL of another bucket, which counts."""
+    for target, mount in entries(document.get("file_mounts")):
+        url = mount.get("source") if isinstance(mount, dict) else None
+        if not is_url(url):
+            continue
+        located = _locate("", str(url))
+        for name, used in (("name", located.name), ("store", located.store)):
+            value = mount.get(name)
+            if isinstance(value, str) and value.lower() not in (used.lower(), ""):
+                message = f'ignored: source is of "{printable(used)}"'
+                path = ("file_mounts", target, name)
+                yield document.unused(path, message, "remove it, or change source")
+
+
 def _modes(document: Document) -> Iterator[Problem]:
     for target, bucket in entries(document.get("file_mounts")):
         mode = str(bucket.get("mode") or _DEFAULT).upper() if isinstance(bucket, dict) else None
@@ -348,5 +366,5 @@ def _syncs(document: Document) -> Iterator[Problem]:
             yield document.problem((*_SYNC, path), message, "write a path of file_mounts", key=True)
 
 
-RULES = (_paths, _modes)
+RULES = (_paths, _modes, _unused)
 CONFIG_RULES = (_syncs,)

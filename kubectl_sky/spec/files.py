@@ -242,7 +242,7 @@ def _wrong(path: str) -> str:
         (not path, "the destination is empty"),
         (_URL.match(path), "files go to a path of the nodes, not to a URL"),
         (not path.isprintable(), "a path has no control characters"),
-        (path.endswith("/"), "a destination does not end with /"),
+        (path.endswith("/"), "a mount path does not end with /"),
         (_HOME.match(path), "write a home directory as ~/…"),
         (".." in parts or "." in parts, "a destination must not contain . or .."),
         ("" in parts[1:], "a path has no empty parts"),

@@ -126,6 +126,16 @@ def _gpus(document: Document) -> Iterator[Problem]:
             yield document.problem((*path, "gpus"), message, key=True)
 
 
+def _no_gpus(document: Document) -> Iterator[Problem]:
+    """Warn about accelerators without a value: a task that has no GPU is not what was meant."""
+    for path in document.resources.paths:
+        node = document.node((*path, "accelerators"))
+        is_empty = node is not None and node.value is None and not node.text
+        if is_empty and document.get(*path, "accelerators") is None:
+            hint = "name a GPU, such as A100:1, or remove the line"
+            yield document.unused((*path, "accelerators"), "no value: no GPU", hint, key=True)
+
+
 def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     if value is None or isinstance(value, bool):
         return
@@ -271,7 +281,7 @@ def _many_ports(document: Document) -> Iterator[Problem]:
 
 RULES = (
     (frozenset(_SIZES), (_sizes,)),
-    (frozenset(_GPU_FIELDS), (_gpus,)),
+    (frozenset(_GPU_FIELDS), (_gpus, _no_gpus)),
     (frozenset({"labels"}), (_labels,)),
     (frozenset({"cloud", "region", "zone", "ordered"}), (_exclusive,)),
     (frozenset({"ports"}), (_ports, _many_ports)),

@@ -94,7 +94,18 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     ]
 
     problems = _add_unreported(problems, unsupported.findings(filled, as_task))
-    return _sort(_without_repeats(problems))
+    return _sort(_explain_misread(_without_repeats(problems)))
+
+
+def _explain_misread(problems: list[Problem]) -> list[Problem]:
+    """Give errors of a number the warning that YAML does not read it as people do, as a hint."""
+    read = {problem.path: problem.message for problem in problems if _READS in problem.message}
+    return [
+        replace(problem, hint=f"{read[problem.path]}; quote it")
+        if problem.severity == "error" and problem.path in read and not problem.hint
+        else problem
+        for problem in problems
+    ]
 
 
 def _find_foreign(document: Document) -> Iterator[Problem]:
@@ -313,6 +324,7 @@ def _commands(document: Document) -> Iterator[Problem]:
 # count. Variables have their own rule, which reports what the task sees.
 _OCTAL = re.compile(r"[-+]?0[0-7_]*[1-9][0-7_]*")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+_READS = "YAML reads "
 _VARIABLE_FIELDS = ("envs", "secrets")
 _MODES = ("defaultMode", "mode")  # of files in pod_config, which octal numbers are meant for
 _UNFINISHED = re.compile(r"(&&|\|\|?|;|[({,])$|\b(do|then|else)$")  # the command goes on
@@ -326,7 +338,7 @@ def _numbers(document: Document) -> Iterator[Problem]:
             continue  # anchors are read where they are used; variables have their own rule
         if document.get(*path) is not number.value:
             continue  # a flag overrides the value
-        message = f"YAML reads {printable(number.text)} as {_yaml_meaning(number.text)}"
+        message = f"{_READS}{printable(number.text)} as {_yaml_meaning(number.text)}"
         hint = "write that number, or quote it if it is text"
         shown = f"{message}: {printable(str(number.value))}"
         yield document.problem(path, shown, hint, "warning")

@@ -81,6 +81,9 @@ REFUSED = {
         " of store s3; use 3 to 63 lower-case letters, digits, dots and hyphens; the first and"
         " last no dot or hyphen"
     ),
+    "file_mounts: {/a: {name: 's3://b', store: s3}}": (
+        "task.yaml:2:20: file_mounts./a.name: not supported: a name is no URL; write source: s3://b"
+    ),
     "file_mounts: {/a: {name: b, store: volume}}": (
         "task.yaml:2:29: file_mounts./a.store: not supported: it applies to disks of GCP;"
         " write volumes"
@@ -121,6 +124,19 @@ def test_bucket_unsupported_source_is_refused(field: str) -> None:
 def test_bucket_name_follows_the_rules_of_its_store(url: str, is_valid: bool) -> None:
     found = refusals(make_document(file_mounts={"/a": url}))
     assert ["is not a valid bucket name" in one.message for one in found] == [True] * (not is_valid)
+
+
+def test_bucket_name_and_store_of_another_than_its_source_are_warned() -> None:
+    text = "run: x\nfile_mounts: {/a/: {name: b, source: 's3://bcd/d', store: gcs}}\n"
+    assert problems(text) == ["task.yaml:2:15: file_mounts./a/: a mount path does not end with /"]
+    assert problems(text, "warning") == [
+        'task.yaml:2:27: file_mounts./a/.name: warning: ignored: source is of "bcd"; remove it,'
+        " or change source",
+        'task.yaml:2:59: file_mounts./a/.store: warning: ignored: source is of "s3"; remove it,'
+        " or change source",
+    ]
+    same = make_document(file_mounts={"/a": {"name": "bcd", "source": "s3://bcd/d", "store": "S3"}})
+    assert validate(same) == []
 
 
 def test_bucket_source_that_is_empty_names_the_variable() -> None:

@@ -40,7 +40,7 @@ def test_file_mount_destination_is_valid(place: str) -> None:
 
 
 WRONG = {
-    "/a/": "a destination does not end with /",
+    "/a/": "a mount path does not end with /",
     "": "the destination is empty",
     "~": "write a home directory as ~/…",
     "~root/a": "write a home directory as ~/…",
@@ -48,7 +48,7 @@ WRONG = {
     "../a": "a destination must not contain . or ..",
     ".": "a destination must not contain . or ..",
     "/a//b": "a path has no empty parts",
-    "/": "a destination does not end with /",
+    "/": "a mount path does not end with /",
     "/etc/kubectl-sky/x": "the task's scripts and files are in this folder",
     "/kubectl-sky": "the task's scripts and files are in this folder",
     "/a\\nb": "a path has no control characters",

@@ -31,6 +31,10 @@ WARNED = {
         '3:17: resources.accelerators: warning: the space in "A100 :1" is ignored;'
         ' write "A100:1"'
     ),
+    f"{RUN}resources:\n  accelerators: # which?\n  cpus: null\n": (
+        "3:3: resources.accelerators: warning: no value: no GPU; name a GPU, such as A100:1, or"
+        " remove the line"
+    ),
     f"{RUN}resources:\n  any_of:\n    - accelerators:\n        L4: 1\n        H10O: 8\n": (
         '6:9: resources.any_of[0].accelerators.H10O: warning: unknown GPU "H10O";'
         ' did you mean "H100"?'
@@ -85,6 +89,18 @@ WRONG = {
     ),
     "stages: [build]\nbuild: {}\n": (
         "1:1: this is no task file: it has no field of a task; a task needs at least run or setup"
+    ),
+    f"{RUN}env_file: [.env]\n": (
+        "2:1: env_file: unknown field; give it to `kubectl sky submit` as --env-file FILE"
+    ),
+    f"{RUN}zzz: 1\n": "2:1: zzz: unknown field; `kubectl sky explain` shows the fields",
+    f"{RUN}resources: {{any_of: [{{zzz: 1}}]}}\n": (
+        "2:23: resources.any_of[0].zzz: unknown field; `kubectl sky explain resources.any_of`"
+        " shows the fields"
+    ),
+    f"{RUN}resources:\n  accelerators: 3090:1\n": (
+        '3:17: resources.accelerators: more than 1024 GPUs per node are not supported, got "185401"'
+        "; YAML reads 3090:1 as a number in base 60: 185401; quote it"
     ),
     f"{RUN}rnu: echo hi\n": '2:1: rnu: unknown field; did you mean "run"?',
 }
