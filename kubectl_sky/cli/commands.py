@@ -284,13 +284,43 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         return _unknown_options(error, ctx, args)
     if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
         answer = skypilot_verbs.option(command, error.option_name)
-    elif isinstance(error, click.BadParameter) and error.param:
+        if _ends_with_program(ctx, args):
+            answer = _OF_PROGRAM
+    elif isinstance(error, click.BadParameter) and error.param and ";" not in error.message:
         typed = [name for name in error.param.opts if name in args]
         answer = "".join(skypilot_verbs.option(command, name) for name in typed)
     elif "unexpected extra argument" in error.message:
-        answer = skypilot.ARGUMENTS.get(command) or _describe_arguments(ctx)
+        answer = _quote(args) or skypilot.ARGUMENTS.get(command) or _describe_arguments(ctx)
     message = error.format_message().rstrip(".")
     return click.UsageError(f"{message}; {answer}", ctx) if answer else error
+
+
+def _ends_with_program(ctx: click.Context, args: Sequence[str]) -> bool:
+    """Return whether the last word, an option without its value, may be of the program."""
+    params = ctx.command.get_params(ctx)
+    arguments = [param for param in params if isinstance(param, click.Argument)]
+    if not _takes_program(params) or "--" in args:
+        return False
+    try:
+        return len(Arguments(params, args[:-1]).others) >= len(arguments)
+    except click.UsageError:
+        return False
+
+
+def _quote(args: Sequence[str]) -> str:
+    """Return how to write a value that the shell has split, such as `-l a=b, c=d`."""
+    for index, word in enumerate(args):
+        value = word
+        for following in args[index + 1 :] if _is_unfinished(word) else ():
+            value = f"{value} {following}"
+            if not _is_unfinished(value):
+                return f"quote it: {shlex.quote(value)}"
+    return ""
+
+
+def _is_unfinished(value: str) -> bool:
+    pairs = ("()", "[]", "{}")
+    return value.endswith(",") or any(value.count(pair[0]) > value.count(pair[1]) for pair in pairs)
 
 
 def _describe_arguments(ctx: click.Context) -> str:

@@ -67,6 +67,9 @@ def command(
     from kubectl_sky.tasks import multikueue
 
     before_dashes = click.get_current_context().meta[commands.BEFORE_DASHES]
+    if before_dashes and before_dashes > 1:
+        hint = "only TASK stands there; write the program after --"
+        raise UserError(f'"{program[0]}" stands before --', hint)
     if task and before_dashes == 0:
         program = (task, *program)
         task = None

@@ -17,6 +17,10 @@ from kubectl_sky.errors import UserError
 _PART = re.compile(r"""\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)""")
 _COMMA = re.compile(r",(?![^\[(]*[\])])")  # not one within brackets
 _HINT = "such as {.nodes[0].pod}"
+_HINT_OF_LIST = "such as {.items[*].name}"
+_QUOTES = "such as {.items[?(@.name=='a')].task_id}, with plain quotes"
+_CURLY = re.compile("[\u2018-\u201f]")
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*")
 
 
 class _Part(Struct, frozen=True):
@@ -29,7 +33,7 @@ class _Part(Struct, frozen=True):
 
 def render(value: object, template: str) -> str:
     try:
-        parts = _parts(template if "{" in template else f"{{{template}}}")
+        parts = _parts(template) if "{" in template else (_Part(path=template.strip()),)
         return "".join(_write(value, value, parts))
     except RecursionError:
         raise UserError("jsonpath: too many nested parts", _HINT) from None
@@ -80,6 +84,11 @@ def _parts(template: str) -> tuple[_Part, ...]:
             stack[-1][1].append(_Part(text=text))
         elif expression.startswith("range "):
             stack.append((expression.removeprefix("range ").strip(), []))
+        elif _IDENTIFIER.fullmatch(expression.strip()) and expression != "end":
+            raise UserError(
+                f"jsonpath: {{{expression}}}: unrecognized identifier",
+                f'a field begins with a dot, {{.{expression.strip()}}}; text is quoted, {{"\\t"}}',
+            )
         elif expression == "end" and len(stack) > 1:
             path, body = stack.pop()
             stack[-1][1].append(_Part(path=path, body=tuple(body)))
@@ -132,7 +141,9 @@ def _select(root: Any, value: Any, path: str) -> Iterator[object]:
             yield match.obj
     except jsonpath.JSONPathError as error:
         message = str(error).splitlines()[0]
-        raise UserError(f"jsonpath: {path}: {message}", _HINT) from error
+        hint = _HINT_OF_LIST if _list_field(root) else _HINT
+        hint = _QUOTES if _CURLY.search(path) else hint
+        raise UserError(f"jsonpath: {path}: {message}", hint) from error
 
 
 def _text(item: object) -> str:

@@ -226,7 +226,10 @@ def _clean(kind: str, name: object, entry: Entry, path: str) -> Entry:
 
 def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths: str) -> _Context:
     if not name:
-        names = ", ".join(_names(merger, "contexts")) or "none"
+        names = ", ".join(_names(merger, "contexts"))
+        if not names:
+            hint = "name another one with --kubeconfig; to try it here: kubectl sky local up"
+            raise ClusterError(f"the kubeconfig {paths} has no contexts", hint)
         raise ClusterError(
             f"the kubeconfig {paths} has no current context",
             f"choose one with --context; it has: {names}",

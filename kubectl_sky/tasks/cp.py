@@ -29,6 +29,7 @@ from kubectl_sky.tasks.volume_pods import VolumePod
 _REMOTE = re.compile(
     r"(?:vol(?:ume)?/(?P<volume>[^:/\\]+)|(?P<task>[^:/\\.]+)):(?P<path>.*)", re.DOTALL
 )
+_WINDOWS = re.compile(r"([A-Za-z]):\\")
 _CHANGED = 96
 _NO_TAR = 97
 _NO_FOLDER = 98
@@ -112,6 +113,11 @@ def parse_path(text: str) -> CopyPath:
 
 def parse_paths(source: str, target: str) -> tuple[CopyPath, CopyPath]:
     """Parse the source and the target of a copy. Raises UserError unless one is remote."""
+    for text in (source, target):
+        if match := _WINDOWS.match(text):
+            inner = text[match.end() :].replace("\\", "/")
+            hint = f"in WSL it is /mnt/{match[1].lower()}/{inner}"
+            raise UserError(f"{text}: a path of Windows", hint)
     paths = parse_path(source), parse_path(target)
     if all(path.is_remote for path in paths):
         raise UserError(

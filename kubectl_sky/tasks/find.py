@@ -393,7 +393,8 @@ def _not_found(text: Reference, scope: Scope, candidates: Sequence[Target] = ())
     similar = [target.id for target in candidates if target.id in parts]
     if not similar:
         by_case = {target.name.lower(): target.name for target in candidates}
-        similar = [by_case[name] for name in difflib.get_close_matches(text.lower(), by_case, n=1)]
+        name = text.lower().rpartition("/")[2]  # as in job/train
+        similar = [by_case[match] for match in difflib.get_close_matches(name, by_case, n=1)]
     lists = "run `kubectl sky list` for your tasks, `kubectl sky serve status` for services"
     hint = f'did you mean "{similar[0]}"?' if similar else lists
     return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)

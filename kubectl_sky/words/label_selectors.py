@@ -10,9 +10,11 @@ _KEY = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z
 _VALUE = r"(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?"
 _REQUIREMENT = re.compile(
     rf"\s*(?:(?P<key>{_KEY})\s*(?P<operator>==?|!=)\s*(?P<value>{_VALUE})"
-    rf"|(?P<set_key>{_KEY})\s+(?P<set_operator>in|notin)\s*\((?P<values>[^()]*)\)"
+    rf"|(?P<set_key>{_KEY})\s+(?P<set_operator>in|notin)"
+    rf"\s*\((?P<values>\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*)\)"
     rf"|(?P<absent>!?)\s*(?P<exists>{_KEY}))\s*(?:,|$)"
 )
+_FORMS = "such as app=web, app!=web or 'app in (web,db)'"
 
 
 def parse(text: str) -> Callable[[Mapping[str, str]], bool]:
@@ -22,7 +24,7 @@ def parse(text: str) -> Callable[[Mapping[str, str]], bool]:
     while rest:
         match = _REQUIREMENT.match(rest)
         if not match:
-            raise ValueError(f'unable to parse requirement: "{rest}"')
+            raise ValueError(f'unable to parse requirement: "{rest}"; {_FORMS}')
         requirements.append(_requirement(**match.groupdict()))
         rest = rest[match.end() :].strip()
     return lambda labels: all(_holds(requirement, labels) for requirement in requirements)

@@ -49,6 +49,8 @@ def test_find_task_of_other_user_is_refused(api: FakeCluster) -> None:
         find.get_task(api.session(), ALICE, "helo")
     with pytest.raises(TaskNotFound, match=f'did you mean "{ID}"'):
         find.get_task(api.session(), ALICE, f"job/hello-{ID}-node-0")
+    with pytest.raises(TaskNotFound, match='did you mean "hello"'):
+        find.get_task(api.session(), ALICE, "job/hello")
 
 
 @pytest.mark.usefixtures("tasks")

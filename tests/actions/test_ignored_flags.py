@@ -19,6 +19,8 @@ TASK = "name: train\nrun: echo hello\n"
         ("list --context west --all-contexts", "--context cannot be combined with --all-contexts"),
         ("list --deleted --watch", "--deleted cannot be combined with --watch or --all-contexts"),
         (f"doctor {ID} --role", "--role is about no task"),
+        ("exec a b c -- ls", '"b" stands before --'),
+        ("cp a:x d:\\x", "d:\\x: a path of Windows"),
         ("cp a:x b:y", "cannot copy from one node or volume to another"),
         ("cp x y", "source or target must be in a task or on a volume"),
     ],

@@ -36,6 +36,21 @@ def test_jsonpath_template_renders_text(template: str, text: str) -> None:
     assert render(VALUE, template) == text
 
 
+@pytest.mark.parametrize(
+    ("template", "message", "hint"),
+    [
+        ("{.name}{t}", "{t}: unrecognized identifier", r'{.t}; text is quoted, {"\t"}'),
+        ("{.items[].id}", "empty bracketed segment", "such as {.items[*].name}"),
+        ("{.items[?(@.id==”a”)]}", "unexpected", "with plain quotes"),
+    ],
+)
+def test_jsonpath_that_is_invalid_has_a_next_step(template: str, message: str, hint: str) -> None:
+    with pytest.raises(UserError) as error:
+        render({"kind": "TaskList", "tasks": [{"id": "a"}]}, template)
+    assert message in error.value.what
+    assert hint in error.value.hint
+
+
 def test_items_of_a_list_document_are_its_rows() -> None:
     document = {"kind": "TaskList", "tasks": [{"id": "a"}, {"id": "b"}]}
     assert render(document, "{.items[*].id}") == "a b"

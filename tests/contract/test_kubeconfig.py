@@ -65,12 +65,13 @@ def test_connect_pod_without_service_account_is_error(
     ("text", "why"),
     [
         ("a: [", "not YAML (line 1)"),
-        ("", "has no current context"),
-        ("# nothing\n", "has no current context"),
+        ("", "has no contexts"),
+        ("# nothing\n", "has no contexts"),
         ("just text", "not a kubeconfig"),
         ("- 1", "not a kubeconfig"),
         ("clusters: 3", "not a kubeconfig"),
-        ("{}", "has no current context"),
+        ("{}", "has no contexts"),
+        ("contexts: [{name: x}]", "has no current context"),
         ("current-context: x", 'context "x" not found'),
         ("contexts: [{name: x}]\ncurrent-context: x", 'context "x" not found'),
         (
