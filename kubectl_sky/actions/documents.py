@@ -12,7 +12,7 @@ from kubectl_sky.actions import skypilot_settings
 from kubectl_sky.actions.config import preferences
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.slurm.convert import Call, convert, read_text
-from kubectl_sky.slurm.directives import MAX_HEAD, is_script, lacks_first_line
+from kubectl_sky.slurm.directives import MAX_HEAD, find_late, is_script, lacks_first_line
 from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.load import MAX_BYTES
 from kubectl_sky.spec.load import load as read_yaml
@@ -73,6 +73,9 @@ def _refuse_program(path: str, name: str) -> None:
     if suffix not in _TASK_FILES and lacks_first_line(head):
         hint = "write #!/bin/bash at the start of the file"
         raise InvalidFiles([Problem(name, 1, 1, "", "a batch script begins with #!", hint)])
+    if line := find_late(head):
+        message = "#SBATCH stands after the first command, where sbatch ignores it"
+        raise InvalidFiles([Problem(name, line, 1, "", message, "move the command below it")])
     quoted = shlex.quote(printable(path, 200))
     if b"\0" in head and os.access(path, os.X_OK):
         hint = f"to run it: kubectl sky run --workdir . -- {quoted}"

@@ -18,6 +18,7 @@ _QUOTE = re.compile(r"""\\(.)|["']""")
 _QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
 _ITEM = re.compile(r"""(?:[^,"']|"[^"]*"|'[^']*'|["'])+""")
 _SCRIPT = re.compile(rb"#!.*\n(?:[ \t\r]*(?:#.*)?\n)*?#SBATCH\s")
+_LATE = re.compile(rb"^#SBATCH\s", re.MULTILINE)
 _DIRECTIVES = re.compile(rb"(?:[ \t\r]*(?:#.*)?\n)*?[ \t]*#SBATCH\s")
 _COMMENT = "such as --time=60; a comment begins with # alone"
 _ONE_WORD = "write the value before it as one word, or in quotes"
@@ -60,6 +61,15 @@ def lacks_first_line(text: bytes) -> bool:
     """Report whether a text would be a batch script if it began with #!."""
     head = text[:MAX_HEAD].removeprefix(b"\xef\xbb\xbf")
     return not head.startswith(b"#!") and bool(_DIRECTIVES.match(head))
+
+
+def find_late(text: bytes) -> int:
+    """Return the number of the first line with #SBATCH of a script that is no batch script.
+
+    0 if there is none. sbatch ignores such a line, as it stands after the first command.
+    """
+    late = _LATE.search(text[:MAX_HEAD]) if text.startswith(b"#!") and not is_script(text) else None
+    return text.count(b"\n", 0, late.start()) + 1 if late else 0
 
 
 def read_header(lines: Sequence[str], file: str) -> Header:
@@ -107,8 +117,9 @@ def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Proble
             yield Problem(file, *position, printable(written), message, hint)
             return
         if value is None and option.value == "required":
-            if not words:
-                yield Problem(file, *position, written, "expected a value")
+            if not words or words[0][0] == "=":
+                hint = "write it without spaces around =" if words else ""
+                yield Problem(file, *position, written, "expected a value", hint)
                 return
             word = words.pop(0)
             value = word[0]

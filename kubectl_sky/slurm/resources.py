@@ -113,14 +113,20 @@ def _gres(draft: Draft) -> Iterator[tuple[Directive, str, str]]:
             yield directive, kind, rest
 
 
+def _check_kinds(draft: Draft) -> None:
+    for directive, kind, _ in _gres(draft):
+        if kind.isdecimal():
+            draft.refuse(directive, f"{kind} is no kind of resource", f"such as gpu:{kind}")
+        elif kind not in ("gpu", "none"):
+            draft.warn(directive, f"not carried out: {printable(kind)} is of Slurm's cluster")
+
+
 def put_gpus(draft: Draft, requested: Sequence[RequestedGpus], default: str) -> None:
     """Request the GPUs of options; `default` is those of the partition, such as H100 or H100:8."""
     if [kind for _, kind, _ in _gres(draft)].count("gpu") > 1:
         message = "not supported: GPUs of several types on a node"
         draft.refuse(draft.given["gres"], message, "request one type")
-    for directive, kind, _ in _gres(draft):
-        if kind not in ("gpu", "none"):
-            draft.warn(directive, f"not carried out: {printable(kind)} is of Slurm's cluster")
+    _check_kinds(draft)
     if exclusive := draft.given.get("exclusive"):
         _put_exclusive(draft, exclusive, default, has_gpus=bool(requested))
     if not requested:

@@ -178,6 +178,7 @@ def test_options_with_one_dash_are_no_short_ones(sky: Command) -> None:
         ("link.yaml", "it is a link to gone.yaml, which does not exist"),
         ("C:\\task.yaml", "write / instead of \\ in paths"),
         ("job.sh", "job.sh:1:1: a batch script begins with #!; write #!/bin/bash at the start"),
+        ("late.sh", "late.sh:3:1: #SBATCH stands after the first command, where sbatch ignores"),
         ("prog", "a program, not a task file; to run it: kubectl sky run --workdir . -- prog"),
         ("nb.ipynb", "a notebook, not a task file; make a program of it: jupyter nbconvert"),
     ],
@@ -188,6 +189,7 @@ def test_file_that_is_not_found_or_no_task_has_a_next_step(
     (tmp_path / "ok.yaml").write_text("run: echo")
     (tmp_path / "nb.ipynb").write_text("{}")
     (tmp_path / "job.sh").write_text(" #!/bin/sh\n#SBATCH -N 1\necho\n")
+    (tmp_path / "late.sh").write_text("#!/bin/sh\nset -e\n#SBATCH -N 1\necho\n")
     (tmp_path / "prog").write_bytes(b"\x7fELF\0")
     (tmp_path / "prog").chmod(0o755)
     (tmp_path / "link.yaml").symlink_to("gone.yaml")

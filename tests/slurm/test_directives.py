@@ -67,6 +67,11 @@ def test_directive_after_the_first_command_is_named() -> None:
         ("--mem=lots", "--mem: expected a size such as 64G"),
         ("--mem=" + "9" * 400, "--mem: expected a size such as 64G"),
         ("--time=" + "9" * 5000, "--time: expected a time such as 90"),
+        (
+            "--cpus-per-gpu = 4",
+            "--cpus-per-gpu: expected a value; write it without spaces around =",
+        ),
+        ("--gres=8", "--gres: 8 is no kind of resource; such as gpu:8"),
         ("--gres=gpu:many:x", "--gres: expected GPUs such as 4 or a100:4"),
         ("--array=1-x", "--array: expected numbers such as 0-9"),
         ("--comment='a", "train.sbatch:2:19: ': the quote is not closed"),
