@@ -199,6 +199,7 @@ _NO_BREAK = re.compile(r"^\s*?(?=\u00a0)|[:-](?=\u00a0)")
 _COMPLETE = re.compile(r"\s*(?:- )*(setup|run)?[^\s:]*:\s+[^\s#|>&]")  # a field with its value
 _BLOCK = re.compile(r":\s+[|>][+-]?\s*$")
 _NO_START = "did not find expected <document start>"
+_ALIGN = "remove that value, or align this line"
 _NO_DASH = 'remove the "- " before the fields; a line with --- separates documents'
 
 
@@ -415,7 +416,7 @@ class _Source:
             if complete and self.indent(above) < self.indent(self.position):
                 message = f"the field in line {above[0]} has a value, so nothing belongs below it"
                 name = complete[1]
-                hint = f"for a script, write {name}: |" if name else "remove that value"
+                hint = f"for a script, write {name}: |" if name else _ALIGN
                 return self.position, message, hint
             hint = "align it with the fields above"
             return self.position, "the indentation of this line matches no field above it", hint

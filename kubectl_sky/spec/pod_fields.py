@@ -9,7 +9,7 @@ from kubectl_sky.spec.document import Path, join_path
 
 POD: Path = ("config", "kubernetes", "pod_config")
 _NEVER = "ephemeralContainers"  # no pod can be created with them
-_ALIKE = 0.75  # a name of another level is proposed from this similarity on
+_ALIKE = 0.8  # a name of another level is proposed from this similarity on
 _MISSPELT = 0.85  # a name of the same level goes before the same name of another one
 _MAX_LENGTH = 100  # characters that are compared
 
@@ -22,11 +22,16 @@ def find_place(path: Path) -> str:
     parents = _parents_of(path)
     if not parents or key in parents[-1][1]:
         return ""
-    above = _place(key, parents[-2::-1])
-    if above or difflib.get_close_matches(key, parents[-1][1], n=1, cutoff=_MISSPELT):
-        return above
+    above = parents[-2::-1]
+    if difflib.get_close_matches(key, parents[-1][1], n=1, cutoff=_MISSPELT):
+        return _place(key, above)
     is_of_one = sum(key in fields for fields in _definitions()) == 1
-    return _place(key, _below(parents[-1])) or (_place(key, _all_levels()) if is_of_one else "")
+    others = [*_all_levels()] if is_of_one else []
+    below = [level for level in _below(parents[-1]) if key in level[1]]
+    if len(below) > 1:
+        names = [step for path, _ in below for step in path[len(parents[-1][0]) :] if step]
+        return f"it belongs under {' or '.join(map(str, names))}"
+    return _place(key, [*below, *above, *others])
 
 
 def find_similar(path: Path) -> str:
@@ -75,7 +80,8 @@ def _below(level: Level) -> Iterator[Level]:
     for name, rules in fields.items():
         inner, is_list = _resolve(rules)
         if "properties" in inner and name != _NEVER:
-            yield (*path, name, *([0] if is_list else [])), inner["properties"]
+            index = (0,) if is_list else ()
+            yield (*path, name, *index), inner["properties"]
 
 
 def _all_levels() -> Iterator[Level]:

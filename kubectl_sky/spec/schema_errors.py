@@ -38,8 +38,10 @@ def check(data: Data, name: str) -> list[SchemaError]:
 def _with_command(error: SchemaError, name: str) -> SchemaError:
     """Return an unknown field without a hint with the command that shows the fields there."""
     parents = error.path[:-1]
-    if error.message != _UNKNOWN or error.hint or name not in _EXPLAINED or _FREE & {*parents}:
+    if not error.message.startswith(_UNKNOWN) or error.hint or name not in _EXPLAINED:
         return error
+    if parents and parents[0] in _FREE:
+        parents = parents[:1]
     steps = [str(step) for step in parents if not isinstance(step, int)]
     command = " ".join(["kubectl sky explain", ".".join([*_EXPLAINED[name], *steps])]).rstrip()
     return replace(error, hint=f"`{command}` shows the fields")
@@ -162,7 +164,10 @@ def _hint(error: ValidationError) -> str:
     values = rules.get("x-values") or rules.get("enum")
     kind = str(rules.get("type"))
     if values and isinstance(value, str):
-        return schema.closest(value.partition("/")[0], map(str, values))
+        written = value.partition("/")[0]
+        words = re.split("[-_ ]", written.lower()) if len(written) < _MAX_WORD else []
+        contained = next((str(name) for name in values if name in words), written)
+        return schema.closest(contained, map(str, values))
     if kind in ("integer", "number", "boolean") and isinstance(value, str):
         return "write it without quotes" if _PLAIN.fullmatch(value) else ""
     if kind == "array" and isinstance(value, dict) and value:

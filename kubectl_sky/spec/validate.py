@@ -318,11 +318,15 @@ def _commands(document: Document) -> Iterator[Problem]:
     for field, script in (("run", run), ("setup", setup)):
         if isinstance(script, str) and "\0" in script:
             yield document.problem((field,), "contains a NUL character, which no shell can read")
+        if isinstance(script, str) and _FIELD.match(script):
+            message = "the script begins with the name of a field"
+            yield document.problem((field,), message, "remove it", "warning")
 
 
 # YAML 1.1 does not read some text as people do: `0755` is 493, `1:30` is 90, `{A100:1}` has no
 # count. Variables have their own rule, which reports what the task sees.
 _OCTAL = re.compile(r"[-+]?0[0-7_]*[1-9][0-7_]*")
+_FIELD = re.compile(r"\s*(run|setup):\s")  # no command has such a name
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
 _READS = "YAML reads "
 _VARIABLE_FIELDS = ("envs", "secrets")

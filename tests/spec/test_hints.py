@@ -31,6 +31,9 @@ WARNED = {
         '3:17: resources.accelerators: warning: the space in "A100 :1" is ignored;'
         ' write "A100:1"'
     ),
+    "run: |\n  run: rm a\n  echo\n": (
+        "1:6: run: warning: the script begins with the name of a field; remove it"
+    ),
     f"{RUN}resources:\n  accelerators: # which?\n  cpus: null\n": (
         "3:3: resources.accelerators: warning: no value: no GPU; name a GPU, such as A100:1, or"
         " remove the line"
@@ -92,6 +95,10 @@ WRONG = {
     ),
     f"{RUN}env_file: [.env]\n": (
         "2:1: env_file: unknown field; give it to `kubectl sky submit` as --env-file FILE"
+    ),
+    f"{RUN}file_mounts: {{/a: {{name: bcd, zzz: 1}}}}\n": (
+        "2:31: file_mounts./a.zzz: unknown field;"
+        " `kubectl sky explain file_mounts` shows the fields"
     ),
     f"{RUN}zzz: 1\n": "2:1: zzz: unknown field; `kubectl sky explain` shows the fields",
     f"{RUN}resources: {{any_of: [{{zzz: 1}}]}}\n": (

@@ -364,7 +364,8 @@ MISTAKES = {
     ),
     "{name: foo}\nrun: x\n": "2:1: unexpected text after the end of the value above",
     f'resources: "8"\n  cpus: 4\n{SCRIPT}': (
-        "2:3: the field in line 1 has a value, so nothing belongs below it; remove that value"
+        "2:3: the field in line 1 has a value, so nothing belongs below it;"
+        " remove that value, or align this line"
     ),
     "run: {}\n  # a comment\n  echo hi\n": (
         "3:3: the field in line 1 has a value, so nothing belongs below it;"

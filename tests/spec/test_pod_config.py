@@ -45,7 +45,11 @@ WRONG = {
         f" {PLACE}.spec"
     ),
     "spec: {imagePullPolicy: Always}": (
-        f"spec.imagePullPolicy: unknown field; it belongs under {PLACE}.spec.containers[0]"
+        "spec.imagePullPolicy: unknown field; it belongs under containers or initContainers"
+    ),
+    "spec: {containers: [{envFrom: [{secretRef: null, name: a}]}]}": (
+        "spec.containers[0].envFrom[0].name: unknown field; it belongs under configMapRef or"
+        " secretRef"
     ),
     "spec: {volumes: [{name: a, mountPath: /a}]}": (
         "spec.volumes[0].mountPath: unknown field; it belongs under"
