@@ -199,7 +199,24 @@ class Group(click.Group):
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             output.out(ctx.get_help())  # on stdout, and no error: as in kubectl
             ctx.exit()
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption as error:
+            raise self._misplaced(error, ctx, args) from None
+
+    def _misplaced(
+        self, error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
+    ) -> click.UsageError:
+        """Return the error of an option before the command, with its place if that has it."""
+        name = next((word for word in args if word in self.list_commands(ctx)), "")
+        command = self.get_command(ctx, name)
+        params = command.get_params(ctx) if command else ()
+        if not any(error.option_name in param.opts for param in params):
+            return error
+        place = f"`{ctx.command_path} {name} {error.option_name}`"
+        return click.UsageError(
+            f"no such option '{error.option_name}'; write it after the command: {place}", ctx
+        )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

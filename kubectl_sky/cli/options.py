@@ -234,7 +234,10 @@ class Duration(click.ParamType[timedelta]):
         if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text):
             text += "s"
         if not re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhd]))+", text):
-            self.fail(f'"{text}" is not a duration; use 90s, 5m or 1h30m', param, ctx)
+            knows_time = ctx and any("--since-time" in item.opts for item in ctx.command.params)
+            is_time = knows_time and re.match(r"[0-9]{4}-", text)
+            use = f"for a time, use --since-time {text}" if is_time else "use 90s, 5m or 1h30m"
+            self.fail(f'"{text}" is not a duration; {use}', param, ctx)
         parts = re.findall(r"([0-9.]+)(ms|[smhd])", text)
         seconds = sum(float(number) * self._UNITS[unit] for number, unit in parts)
         return timedelta(seconds=min(seconds, _CENTURY))

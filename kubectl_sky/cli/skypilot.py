@@ -46,9 +46,19 @@ OTHER_VERBS: Mapping[str, Verb] = {
     "whoami": Verb("auth whoami"),
     "login": Verb("auth login", KUBECONFIG),
     **dict.fromkeys(
-        ("config get-contexts", "config use-context", "config current-context"),
+        (
+            *("config get-contexts", "config use-context", "config current-context"),
+            *("config set-context", "config rename-context", "config delete-context"),
+        ),
         Verb("config", _CONTEXTS),
     ),
+    # Of the first versions of SkyPilot.
+    **dict.fromkeys(("gpunode", "cpunode", "tpunode"), Verb("dev up")),
+    "spot": Verb("", "managed jobs are tasks: use `kubectl sky submit` and `kubectl sky list`"),
+    "spot launch": Verb("submit"),
+    "spot queue": Verb("list"),
+    "spot cancel": Verb("stop"),
+    "spot logs": Verb("logs"),
     "apply": Verb("submit"),
     "create": Verb("submit", "use `kubectl sky submit` or `kubectl sky volumes create`"),
     "get": Verb("list"),

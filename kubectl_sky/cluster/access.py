@@ -15,6 +15,7 @@ from kubectl_sky.words.scheduled_objects import Gang
 
 T = TypeVar("T")
 
+ARGUMENT = "an argument here"  # how a task is named by most commands
 _POD_METRICS = "custom.metrics.k8s.io"  # the group that a metrics adapter serves
 
 
@@ -33,6 +34,9 @@ def check_namespace(session: Session, namespace: str, name: str) -> None:
                 items = objects.list_metadata(session, kinds.NAMESPACE)
                 listed = (item.metadata.name for item in items)
                 similar = did_you_mean(namespace, listed)
+            if namespace.isdecimal() and name == ARGUMENT:  # as in tail -n 100
+                hint = f"-n sets the namespace; for the last lines of logs, use --tail {namespace}"
+                raise UserError(f'namespace "{namespace}" not found', hint)
             raise UserError(
                 f'namespace "{namespace}" not found',
                 f"{similar}-n sets the namespace; the name is {name}; to create the namespace, run"

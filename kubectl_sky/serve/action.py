@@ -214,7 +214,7 @@ def find_manifest(session: Session, user: User | None, name: str) -> Json:
         hint = "run `kubectl sky serve status` to see your services"
         if existing:
             message += ": the Deployment of this name was not created by `serve up`"
-        access.check_namespace(session, session.namespace, "an argument here")
+        access.check_namespace(session, session.namespace, access.ARGUMENT)
         raise UnknownName(message, hint)
 
     service = read(live)

@@ -276,7 +276,7 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
         except TaskNotFound:
             _refuse_other_owners(session, scope, text, items)
             if scope.namespace:
-                access.check_namespace(session, scope.namespace, "an argument here")
+                access.check_namespace(session, scope.namespace, access.ARGUMENT)
             raise
 
         for match in matches:

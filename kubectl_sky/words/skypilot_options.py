@@ -43,6 +43,7 @@ _FOREGROUND = "leave it out: it runs in the foreground until Ctrl-C"
 # Of every command, if the command itself has no other answer.
 COMMON: Mapping[str, str] = {
     "--config": "use `kubectl sky config set`",
+    "-c": "leave it out: a task is named as an argument",
     "--json": "use -o json",
     "--async": "leave it out: it returns when the cluster has the change",
     "--no-async": "leave it out: it is the default",

@@ -53,6 +53,11 @@ def test_similar_namespace_is_suggested(run: Run, api: FakeCluster) -> None:
     assert "hint: -n sets" in run("list", "-n", "defualt")[2]
 
 
+def test_number_given_as_namespace_may_be_one_of_lines(run: Run) -> None:
+    assert "for the last lines of logs, use --tail 100" in run("logs", "dev", "-n", "100")[2]
+    assert "--tail" not in run("submit", "-n", "100", "task.yaml")[2]
+
+
 @pytest.mark.parametrize("line", ["logs nothing -n default", "list -n default --status failed"])
 def test_namespace_that_exists_is_not_blamed(run: Run, line: str) -> None:
     assert "-n sets the namespace" not in run(*line.split())[2]
