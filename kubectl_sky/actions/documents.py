@@ -108,8 +108,7 @@ def _read_head(path: str) -> bytes:
     if not os.path.isfile(path):  # noqa: PTH113 -- False for too long a name
         return b""
     try:
-        with Path(path).open("rb") as file:
-            return file.read(MAX_HEAD)
+        return bounded.read_head(path, MAX_HEAD)
     except OSError:
         return b""
 

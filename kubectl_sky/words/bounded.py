@@ -50,6 +50,15 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
         os.close(file)
 
 
+def read_head(path: str | bytes | os.PathLike[str], size: int) -> bytes:
+    """Return at most the first bytes of a file, without blocking. Raises OSError."""
+    file = os.open(path, _READ)
+    try:
+        return os.read(file, size)
+    finally:
+        os.close(file)
+
+
 def reason(error: OSError) -> str:
     """Return why a file or a port cannot be used, as part of a sentence."""
     text = (error.strerror or str(error)).partition(" (while ")[0]  # Python repeats the address
