@@ -165,6 +165,7 @@ class _InputSender:
         # With a terminal, Ctrl-D ends the input. Closing stdin there would make a container runtime
         # drop the last output.
         self._can_close_stdin = websocket.protocol == V5 and not pipes.tty
+        self._is_terminal = pipes.tty
         self.problem: Exception | None = None
         self.last_sent_at = monotonic()  # monotonic time of the last bytes sent
         self._threads: list[Thread] = []
@@ -175,9 +176,11 @@ class _InputSender:
             self._start(self._sizes, iter(pipes.sizes))
 
     def finish(self) -> None:
-        """Wait for the threads to close their sources, except one that waits for a key."""
+        """Wait for the threads to close their sources; those of a terminal wait for keys."""
+        if self._is_terminal or self.problem is not None:
+            return
         for thread in self._threads:
-            thread.join(_CLOSE_SECONDS if self.problem is None else 0)
+            thread.join(_CLOSE_SECONDS)
 
     def _start(self, work: Callable[[Iterator[Any]], None], source: Iterator[Any]) -> None:
         self._threads.append(parallel.run_daemon(self._run, work, source, name="exec input"))

@@ -160,6 +160,24 @@ def test_exec_terminal_passes_input_and_size(
     assert out.replace(b"\r", b"") == b"go\ngo\n17 91\n"
 
 
+def test_exec_terminal_without_another_key_ends_with_its_program(
+    session: Session, namespace: str
+) -> None:
+    pod = start(session, namespace)
+    over = threading.Event()
+
+    def keys() -> Iterator[bytes]:
+        over.wait(60)
+        yield b""
+
+    began = time.monotonic()
+    assert run(session, pod, "echo", "hi", stdin=keys(), tty=True)[:2] == (0, b"hi\r\n")
+    took = time.monotonic() - began
+    over.set()
+    assert took < executing._CLOSE_SECONDS
+    assert_no_threads()
+
+
 def test_exec_missing_program_is_named(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
     for program in ("nope", "/no/such"):
