@@ -192,7 +192,7 @@ def format_verdict(verdict: "Diagnosis") -> str:
         causes = [finding for finding in verdict.findings if finding.stage is stage]
         lines.append(f"{stage:<12}{output.in_color(step)}")
         for finding in causes:
-            cause = _wrap(finding.cause(verdict.task.num_nodes), 12)
+            cause = _wrap(finding.cause(verdict.task.num_nodes, verdict.task.title), 12)
             lines += [f"{'':<12}{line}" for line in (*cause, *_wrap(f"next: {finding.then}", 12))]
     if verdict.unread:
         lines += ["", f"not checked, because you may not list them: {', '.join(verdict.unread)}"]
@@ -237,5 +237,6 @@ def _format_check(check: "ClusterCheck") -> str:
     needs = {True: "optional", False: "required"}
     rows = [[str(right), needs[right.optional], right.commands] for right in missing]
     table = output.table(["MISSING RIGHT", "IS", "FOR"], rows)
-    advice = "`kubectl sky doctor --role` prints a Role for a cluster admin to apply"
+    role = f"kubectl sky doctor --role -n {check.namespace}"
+    advice = f"`{role}` prints a Role for a cluster admin to apply"
     return "\n".join([*lines, "", table, "", advice])

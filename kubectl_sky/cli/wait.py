@@ -234,7 +234,8 @@ def _note_failed(session: "Session", finished: "Sequence[Target]") -> None:
     tasks_failed = [task for task in failed if task and task.state is State.FAILED]
     for task in tasks_failed[:_MAX_VERDICTS]:
         if cause := doctor.why_failed(session, task):
-            output.note(f"task/{task.id} ({task.name}): {cause.cause(task.num_nodes)}")
+            what = cause.cause(task.num_nodes, task.title)
+            output.note(f"task/{task.id} ({task.name}): {what}")
             output.note(f"hint: {cause.then}")
     if len(finished) > 1 and tasks_failed:
         listed = ", ".join(f"{task.id} ({task.name})" for task in tasks_failed)

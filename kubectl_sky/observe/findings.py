@@ -110,9 +110,11 @@ class Cause(Finding, frozen=True):
         """Return what a Python shell shows."""
         return f"<Cause {self.what}; next: {self.then}>"
 
-    def cause(self, num_nodes: int) -> str:
-        """What is wrong, and in a task of several nodes on which of them."""
-        return f"{spans(self.ranks)}: {self.what}" if self.ranks and num_nodes > 1 else self.what
+    def cause(self, num_nodes: int, title: Callable[[int], str]) -> str:
+        """What is wrong, and in a task of several nodes on which of them, with their titles."""
+        if not self.ranks or num_nodes == 1:
+            return self.what
+        return f"{spans(self.ranks, title)}: {self.what}"
 
     @property
     def finding(self) -> Finding:
@@ -131,9 +133,9 @@ def ranges(ranks: Iterable[int]) -> list[list[int]]:
     return pairs
 
 
-def spans(ranks: tuple[int, ...]) -> str:
+def spans(ranks: tuple[int, ...], title: Callable[[int], str] = "node-{}".format) -> str:
     """Format ranks as ranges: `node-0 to node-3, node-7`."""
-    names = ([f"node-{rank}" for rank in dict.fromkeys(pair)] for pair in ranges(ranks))
+    names = (map(title, dict.fromkeys(pair)) for pair in ranges(ranks))
     return ", ".join(" to ".join(pair) for pair in names)
 
 

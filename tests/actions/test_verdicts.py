@@ -176,6 +176,31 @@ def test_doctor_of_pipeline_explains_the_stage_that_stopped(
     assert out.partition("\n")[0].endswith('(one) failed: Python module "torch" not found')
 
 
+def test_doctor_of_a_sweep_names_the_index_by_its_values(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send("name: sweep\nrun: x\n", sweep=("LR=0.1,0.2",))
+    pod = api.get(kinds.POD, api.start(f"sweep-{ID}"))
+    pod["metadata"].setdefault("annotations", {})["batch.kubernetes.io/job-completion-index"] = "1"
+    waiting = {"reason": "ErrImagePull", "message": "lookup example.com: no such host"}
+    pod["status"] = {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "main", "state": {"waiting": waiting}}],
+    }
+    api.put(pod)
+    assert "LR=0.2: the cluster node cannot reach the registry" in run("doctor", ID)[1]
+
+
+def test_doctor_without_rights_prints_the_role_of_that_namespace(
+    run: Run, api: FakeCluster
+) -> None:
+    api.forbidden = {"list jobs", "list pods"}
+    out = run("doctor", "-n", "team")[1]
+    assert out.endswith(
+        "`kubectl sky doctor --role -n team` prints a Role for a cluster admin to apply\n"
+    )
+
+
 def test_doctor_of_user_without_extra_rights_lists_none_as_missing(
     run: Run, api: FakeCluster
 ) -> None:

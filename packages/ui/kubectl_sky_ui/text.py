@@ -97,15 +97,16 @@ def verdict_text(verdict: Diagnosis) -> Group:
         parts.append(Text.assemble(f"{stage:<12}", (str(step), _STYLES.get(step, "dim"))))
         for finding in verdict.findings:
             if finding.stage is stage:
-                parts += _cause(finding, verdict.task.num_nodes)
+                parts += _cause(finding, verdict.task)
     if verdict.unread:
         kinds = ", ".join(verdict.unread)
         parts += [Text(), Text(f"not checked, because you may not list them: {one_line(kinds)}")]
     return Group(*parts)
 
 
-def _cause(finding: Cause, nodes: int) -> list[Padding]:
-    lines = Text(one_line(finding.cause(nodes))), Text(one_line(f"next: {finding.then}"), "italic")
+def _cause(finding: Cause, task: TaskStatus) -> list[Padding]:
+    what = finding.cause(task.num_nodes, task.title)
+    lines = Text(one_line(what)), Text(one_line(f"next: {finding.then}"), "italic")
     return [Padding(line, (0, 0, 0, 4)) for line in lines]
 
 
