@@ -88,7 +88,13 @@ def describe_look(ranks: Sequence[RankActivity], now: datetime | None) -> str:
         return f"its {total} ranks print nothing"
     silent = list_silent(ranks, now)
     if not silent:
-        return f"its {total} ranks print as usual" if printing == total else _print_on(ranks, now)
+        if printing < total:
+            return _print_on(ranks, now)
+        unknown = [it for it in ranks if it.limit is None]
+        if not unknown:
+            return f"its {total} ranks print as usual"
+        have = "have" if unknown[1:] else "has"
+        return f"{_subject(unknown)} {have} printed too little to be compared"
     odd = _find_odd(ranks, _ALL_SILENT) if len(silent) == printing else []
     if odd and odd[0].position:
         peers = [it for it in ranks if it not in odd]

@@ -288,6 +288,9 @@ def test_look_counts_what_was_seen() -> None:
     assert describe_look(ranks, at(HOUR)) == "its 2 ranks print as usual"
     alone_ranks = [make_rank(0, 1), RankActivity(1), RankActivity(2)]
     assert describe_look(alone_ranks, at(HOUR)) == "1 of its 3 ranks print as usual"
+    began = RankActivity(1, 0, make_rank(1, 75).last_output, "begin")
+    text = "rank 1 has printed too little to be compared"
+    assert describe_look([make_rank(0, 1), began], at(HOUR)) == text
     silent = [replace(make_rank(0, 60), moves=True), make_rank(1, 60)]
     text = "2 of its 2 ranks are silent; 1 of them go on"
     assert describe_look(silent, at(HOUR)) == text
