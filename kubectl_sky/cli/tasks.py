@@ -86,7 +86,8 @@ def listing(
         make["REASON"] = lambda task: task.note
     make = {name: partial(_variable, name=name) for name in variables} | make
     cells = [[make[title](row) for title in titles] for row in rows]
-    return output.table(titles, cells, cut=_LEAST_IMPORTANT)
+    cut = (*_LEAST_IMPORTANT, *reversed(variables), *_OF_OTHERS)
+    return output.table(titles, cells, cut=cut)
 
 
 def _variable(target: TaskStatus | PipelineStatus, name: str) -> str:
@@ -148,8 +149,10 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "REASON": reason,
     "LABELS": lambda task: names.selector(task.labels if isinstance(task, TaskStatus) else {}),
 }
-# Columns that a narrow terminal does not show, the first ones first.
-_LEAST_IMPORTANT = ("GOODPUT", "GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
+# Columns that a narrow terminal does not show, the first ones first; then those of variables, and
+# last those that tell tasks of other users and namespaces apart.
+_LEAST_IMPORTANT = ("GOODPUT", "GPU-HOURS", "UPDATED", "JOBS", "NODES", "AGE")
+_OF_OTHERS = ("USER", "NAMESPACE")
 
 
 def _state(target: TaskStatus | PipelineStatus) -> str:

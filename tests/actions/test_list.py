@@ -248,6 +248,20 @@ def test_list_shows_the_variables_in_which_tasks_of_one_name_differ(
     assert run("list", "--env-columns", "")[1].splitlines()[0].split()[4:] == ["AGE", "REASON"]
 
 
+def test_narrow_list_leaves_out_variables_before_owners_and_reasons(
+    run: Run, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for task_id, rate in (("exp00001", "0.1"), ("exp00002", "0.0123456789")):
+        send(f"name: exp\nenvs: {{LR: {rate}}}\nrun: x\n", task_id=task_id)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    header = run("list", "--all-users")[1].splitlines()[0]
+    assert header.split() == ["ID", "NAME", "STATUS", "USER", "REASON"]
+    monkeypatch.setenv("COLUMNS", "66")
+    header = run("list")[1].splitlines()[0]
+    assert header.split() == ["ID", "NAME", "STATUS", "LR", "REASON"]
+
+
 def test_list_of_all_users_has_the_tasks_of_each_owner_together(
     run: Run, send: Submitter, api: FakeCluster
 ) -> None:
