@@ -241,6 +241,8 @@ class Place(Struct, frozen=True):
             raise UserError(f"{source}: no such file or folder")
         answer = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES)
         given = target or "."
+        if local.is_dir():  # becomes the target if that does not exist
+            given = given.rstrip("/") or "/"
         resolve = ["sh", "-c", _RESOLVE_SCRIPT, "sh", given, local.name]
         self._run(given, resolve, stdout=answer, seconds=_RESOLVE_SECONDS)
         if not answer.data.startswith(b"/"):

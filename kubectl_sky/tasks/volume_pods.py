@@ -77,7 +77,8 @@ class VolumePod(Struct, frozen=True):
         """Return where the pod has a path of the volume. Raises UserError for `..`."""
         if ".." in PurePosixPath(path).parts:
             raise UserError(f'{path}: a path on a volume cannot have ".."')
-        return str(self.folder / path.lstrip("/"))
+        slash = "/" if path.endswith("/") else ""  # says that it is a folder
+        return str(self.folder / path.lstrip("/")) + slash
 
     def list_files(self, path: str, note: Note) -> list[VolumeFile]:
         """Return what is in a folder, or the file, by name; note what cannot be read.

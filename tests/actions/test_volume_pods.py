@@ -61,6 +61,10 @@ def test_path_that_leaves_the_volume_is_refused(pod: VolumePod, path: str) -> No
         pod.path(path)
 
 
+def test_path_of_a_folder_on_the_volume_stays_one(pod: VolumePod) -> None:
+    assert pod.path("new/") == f"{pod.path('new')}/"
+
+
 def test_folders_that_cannot_be_measured_are_noted(
     pod: VolumePod, monkeypatch: pytest.MonkeyPatch
 ) -> None:

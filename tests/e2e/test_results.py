@@ -45,6 +45,10 @@ def test_volume_is_listed_measured_and_copied_to(sky: Command, tmp_path: Path, t
     assert kinds == {"model": "regular file", "new": "regular file", "sub": "directory"}
     used = json.loads(sky("volumes", "du", "results", "--yes", "-o", "json").stdout)
     assert [folder["name"] for folder in used["folders"]] == [".", "team"]
+    lost = sky("cp", "new", "vol/results:team/run8/", "--yes")
+    assert (lost.returncode, "team/run8/: no such target folder" in lost.stderr) == (2, True), lost
+    (tmp_path / "folder").mkdir()
+    assert sky("cp", "folder", "vol/results:team/run8/", "--yes").returncode == 0
     missing = sky("volumes", "ls", "results", "nope", "--yes")
     assert (missing.returncode, missing.stdout) == (2, "")
     assert "nope: no such file or folder on the volume" in missing.stderr
