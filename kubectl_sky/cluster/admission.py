@@ -92,7 +92,7 @@ _RULES = (  # pattern, what happened, hint
     (
         re.compile(r"no PriorityClass with name (?P<name>\S+) was found"),
         'priority class "{name}" not found',
-        "set resources.priority_class to one of `kubectl get priorityclasses`",
+        "ask a cluster admin which ones there are: `kubectl get priorityclasses` lists them",
     ),
     (
         re.compile(

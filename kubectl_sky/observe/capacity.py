@@ -200,7 +200,7 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         return {
             "lacks": accelerators.missing(required_gpus, ())[0],
             "have": "",
-            "advice": _GPU_LABELS,
+            "advice": _ASK_FOR_GPUS,
         }
 
     wanted = " or ".join(required_gpus) or (_fold(required) if required else "")
@@ -210,8 +210,14 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         "lacks": text,
         "wanted": f": {wanted}" if wanted else "",
         "have": summary,
-        "advice": _GPU_LABELS if is_gpu else _LABELS,
+        "advice": _label_advice(snapshot, is_gpu),
     }
+
+
+def _label_advice(snapshot: TaskSnapshot, is_gpu: bool) -> str:
+    if not is_gpu:
+        return _LABELS
+    return _GPU_LABELS if snapshot.of(kinds.NODE) else _ASK_FOR_GPUS
 
 
 def _read_models(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot) -> list[str]:
@@ -260,6 +266,9 @@ def _cluster_node(item: Node) -> ClusterNode:
 _GPU_LABELS = (
     "use one of the GPU names that `kubectl sky gpus` shows;"
     " without any, the device plugin may be missing"
+)
+_ASK_FOR_GPUS = (  # who may not list cluster nodes cannot see their GPUs either
+    "ask a cluster admin which GPUs there are; without any, the device plugin may be missing"
 )
 _LABELS = "see `kubectl get nodes --show-labels`, and change the node selector or affinity"
 

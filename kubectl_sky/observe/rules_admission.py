@@ -261,7 +261,7 @@ ADMISSION: tuple[Rule, ...] = (
     _event(
         "priority-missing",
         'priority class "{name}" not found',
-        "set resources.priority_class to one of `kubectl get priorityclasses`",
+        "ask a cluster admin which ones there are: `kubectl get priorityclasses` lists them",
         message=r"no PriorityClass with name (?P<name>\S+) was found",
     ),
     _event(

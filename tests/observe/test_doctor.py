@@ -429,6 +429,7 @@ def test_doctor_gpu_without_cluster_node_names_the_existing_gpus(
     unread = {kind: items for kind, items in seen.objects.items() if kind != "Node"}
     (finding,) = diagnose(replace(seen, objects=unread), RULES)
     assert what.startswith(f"{finding.what}; there are ")
+    assert finding.then.startswith("ask a cluster admin"), "gpus would be forbidden, too"
 
     requests = {"requests": {"nvidia.com/gpu": "1"}}
     containers = [{"name": "main", "resources": requests}]
