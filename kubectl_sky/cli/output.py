@@ -25,6 +25,8 @@ _MAX_CELL_CHARACTERS = 1000  # characters in one table cell
 _MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
 _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
 _TICK = 0.9  # seconds between updates of ages
+_BAR_WIDTH = 36
+_BAR_DETAILS = 26  # characters beside the label and the bar: brackets, percentage, time left
 _MIN_LAST_COLUMN = 20  # characters of the last column before other columns are left out
 _RED = 31
 _GREEN = 32
@@ -173,9 +175,12 @@ def transfer(label: str, size: int) -> AbstractContextManager[Callable[[int], ob
 @contextmanager
 def _bar(label: str, total: int, hidden: bool) -> Iterator[Callable[[int], object]]:
     hidden = hidden or not _shows_progress()
+    width = min(_BAR_WIDTH, shutil.get_terminal_size().columns - len(label) - _BAR_DETAILS)
     with (
         live.hidden() if not hidden else nullcontext(),
-        click.progressbar(length=total, label=label, file=sys.stderr, hidden=hidden) as bar,
+        click.progressbar(
+            length=total, label=label, file=sys.stderr, hidden=hidden, width=max(width, 1)
+        ) as bar,
     ):
         yield bar.update
 

@@ -84,6 +84,20 @@ def test_narrow_table_leaves_out_least_important_column(screen: NewScreen) -> No
     assert first.endswith("OOMKilled (exit code 137), 3 restarts")
 
 
+@pytest.mark.parametrize("columns", [120, 60])
+def test_progress_bar_fits_a_narrow_terminal(
+    screen: NewScreen, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    terminal = screen(columns)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with output.transfer("copying model.bin", 1 << 30) as advance:
+        advance(1 << 20)
+        advance(1 << 20)
+    lines = re.split(r"[\r\n]", re.sub(r"\x1b\[[?0-9]*[a-zA-Z]", "", terminal.getvalue()))
+    assert any("[" in line for line in lines), lines
+    assert max(map(len, lines)) < columns
+
+
 def test_piped_table_is_whole_and_without_color(capsys: pytest.CaptureFixture[str]) -> None:
     output.out(table())
     assert "\x1b" not in capsys.readouterr().out
