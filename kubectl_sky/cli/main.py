@@ -8,6 +8,7 @@ import gc
 import importlib
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -202,6 +203,7 @@ def sky() -> None:
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command as a process of its own, and exit with its code."""
     code = main(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C is no traceback of the exit
     output.live.end()
     gc.freeze()  # no search for cycles at the exit: it takes 25 of the 180 ms of `validate`
     try:

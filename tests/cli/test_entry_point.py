@@ -201,3 +201,17 @@ def test_argument_of_a_batch_script_behind_a_flag_is_no_file(sky: Command, tmp_p
     (tmp_path / "a.sbatch").write_text("#!/bin/sh\n#SBATCH -N 1\necho $1\n")
     done = sky("render", "a.sbatch", "--env", "A=1", "x")
     assert (done.returncode, "is no file" in done.stderr) == (0, False), done.stderr
+
+
+EXITING = """
+import atexit, os, signal
+from kubectl_sky.cli import main
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+main.main = lambda _: 130
+main.run([])
+"""
+
+
+def test_second_interrupt_during_the_exit_prints_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", EXITING], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
