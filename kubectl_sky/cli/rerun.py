@@ -52,7 +52,8 @@ def command(choice: "Choice", task: str | None, **flags: Any) -> int:
 
     reruns = _find_submits(choice, flags, given)
     if len(reruns) > 1:
-        reruns = [replace(rerun, words=[*given, "--detach"]) for rerun in reruns]
+        detach = () if {"--detach", "-d"}.intersection(given) else ("--detach",)
+        reruns = [replace(rerun, words=[*given, *detach]) for rerun in reruns]
     return max((_repeat(context, rerun) for rerun in reruns), default=0)
 
 

@@ -237,6 +237,7 @@ def test_rerun_of_several_tasks_follows_none(run: Run, api: FakeCluster, tmp_pat
         code, out, err = run("rerun", *words)
         assert code == 0, err
         assert len(out.splitlines()) == len(jobs(api)) == 2
+    assert run("rerun", "tr*", "--detach")[2].count("--detach") == 2, "once for each"
 
 
 def test_rerun_of_another_users_task_submits_its_file_and_stops_nothing(
