@@ -86,7 +86,7 @@ def listing(
         make["REASON"] = lambda task: task.note
     make = {name: partial(_variable, name=name) for name in variables} | make
     cells = [[make[title](row) for title in titles] for row in rows]
-    cut = (*_LEAST_IMPORTANT, *reversed(variables), *_OF_OTHERS)
+    cut = (*_LEAST_IMPORTANT, *(_OF_OTHERS if wide else ()), *reversed(variables))
     return output.table(titles, cells, cut=cut)
 
 
@@ -149,8 +149,8 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "REASON": reason,
     "LABELS": lambda task: names.selector(task.labels if isinstance(task, TaskStatus) else {}),
 }
-# Columns that a narrow terminal does not show, the first ones first; then those of variables, and
-# last those that tell tasks of other users and namespaces apart.
+# Columns that a narrow terminal does not show, the first ones first; then those of variables. Those
+# that tell tasks of other users and namespaces apart are left out of the wide format only.
 _LEAST_IMPORTANT = ("GOODPUT", "GPU-HOURS", "UPDATED", "JOBS", "NODES", "AGE")
 _OF_OTHERS = ("USER", "NAMESPACE")
 

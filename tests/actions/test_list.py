@@ -257,6 +257,8 @@ def test_narrow_list_leaves_out_variables_before_owners_and_reasons(
     monkeypatch.setenv("COLUMNS", "60")
     header = run("list", "--all-users")[1].splitlines()[0]
     assert header.split() == ["ID", "NAME", "STATUS", "USER", "REASON"]
+    monkeypatch.setenv("COLUMNS", "45")
+    assert "USER" in run("list", "--all-users")[1].splitlines()[0]
     monkeypatch.setenv("COLUMNS", "66")
     header = run("list")[1].splitlines()[0]
     assert header.split() == ["ID", "NAME", "STATUS", "LR", "REASON"]
