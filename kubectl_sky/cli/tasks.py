@@ -86,7 +86,8 @@ def listing(
         make["REASON"] = lambda task: task.note
     make = {name: partial(_variable, name=name) for name in variables} | make
     cells = [[make[title](row) for title in titles] for row in rows]
-    cut = (*_LEAST_IMPORTANT, *(_OF_OTHERS if wide else ()), *reversed(variables))
+    of_others = _OF_OTHERS if wide else ()
+    cut = (*_LEAST_IMPORTANT, *of_others, *reversed(variables))
     return output.table(titles, cells, cut=cut)
 
 
