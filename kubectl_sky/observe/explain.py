@@ -38,6 +38,7 @@ class Surroundings(Struct, frozen=True):
     cluster_nodes: Sequence[Node] = ()  # on which a gang has to fit
     running: Mapping[ObjectKey, Pod] = {}  # all pods beside which it has to
     lost: Mapping[ObjectKey, str] = {}  # why the tasks that others wait for cannot succeed, by id
+    succeeded: frozenset[ObjectKey] = frozenset()  # tasks that others wait for, by id
     warnings: Mapping[ObjectKey, Event] = {}  # the latest event about each object
 
 
@@ -45,6 +46,8 @@ def explain(task: TaskStatus, seen: Surroundings) -> TaskStatus:
     """Return the task with why its nodes do not start, or why the first one failed."""
     if lost := seen.lost.get((task.namespace, task.predecessor_id)):
         task = replace(task, lost=f"{task.predecessor} {lost}")
+    if (task.namespace, task.predecessor_id) in seen.succeeded:
+        task = replace(task, is_due=True)
     task = _explain_pods(task, seen.pods)
     task = _explain_queue(task, seen.queued)
     task = _explain_groups(task, seen.groups)

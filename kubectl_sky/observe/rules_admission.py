@@ -37,8 +37,10 @@ def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str])
             "advice": f"if no client follows it, run `kubectl sky wait {state.task_id} --continue`",
         }
     if state.task and state.task.predecessor:
+        predecessor = state.task.predecessor
+        due = f"suspended, although {predecessor} has succeeded"
         return {
-            "cause": f"suspended until {state.task.predecessor} has succeeded",
+            "cause": due if state.is_due else f"suspended until {predecessor} has succeeded",
             "advice": f"if no client follows it, run `kubectl sky wait {state.task_id} --continue`",
         }
     if member is None or not member.suspended:

@@ -133,6 +133,7 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
     now: datetime | None = None  # the API server's time, if it is known
     activity: tuple[RankActivity, ...] = ()  # of the nodes of a running task
     lost: str = ""  # why the task that this one waits for can no longer succeed
+    is_due: bool = False  # whether that has succeeded
 
     @cached_property
     def status(self) -> TaskStatus | None:

@@ -83,6 +83,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     buckets: tuple[BucketMount, ...] = ()  # with its pod template: not for records
     after: str = ""  # id and name of the task that must have succeeded before
     lost: str = ""  # why that can no longer succeed
+    is_due: bool = False  # whether that has succeeded
     queueing: Mapping[str, str] = {}  # labels for its queue, to set when it is resumed
     silence: str = ""  # which of its running nodes has printed nothing for long
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
@@ -433,6 +434,8 @@ class TaskStatus(Part, frozen=True, dict=True):
         """What resumes the task; empty if it is not suspended."""
         if self.predecessor and self.lost:
             return f"it does not start: {self.lost}"
+        if self.predecessor and self.is_due:
+            return f"suspended, although {self.predecessor} has succeeded"
         if self.predecessor:
             return f"suspended until {self.predecessor} has succeeded"
         if self.member and self.member.suspended and self.suspended:

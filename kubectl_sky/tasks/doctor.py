@@ -47,11 +47,13 @@ def diagnose(session: Session, task: TaskStatus, mask: Mask | None = None) -> Di
     """
     state, unread = snapshot(session, task, mask)
     current = state.task or (masks.of_task(task, mask) if mask else task)
-    lost = _why_lost(session, current)
+    predecessor = find.find_predecessor(session, current) if current.predecessor else None
+    lost = _why_lost(current, predecessor)
+    is_due = predecessor is not None and predecessor.state is State.COMPLETED
     activity = ranks.read(session, current)
     if mask:
         activity = tuple(replace(it, last_line=mask(it.last_line)) for it in activity)
-    state = replace(state, now=session.now(), activity=activity, lost=lost)
+    state = replace(state, now=session.now(), activity=activity, lost=lost, is_due=is_due)
     diagnosis = judge(current, state, unread)
     if diagnosis.task.state is not State.FAILED:
         return diagnosis
@@ -60,10 +62,9 @@ def diagnose(session: Session, task: TaskStatus, mask: Mask | None = None) -> Di
     return replace(diagnosis, findings=(*diagnosis.findings, bad)) if bad else diagnosis
 
 
-def _why_lost(session: Session, task: TaskStatus) -> str:
+def _why_lost(task: TaskStatus, predecessor: find.Target | None) -> str:
     if not task.predecessor:
         return ""
-    predecessor = find.find_predecessor(session, task)
     if predecessor is None:
         return f"{task.predecessor} was deleted"
     failed = predecessor.state is State.FAILED

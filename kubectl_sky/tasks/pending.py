@@ -1,6 +1,7 @@
 """Explain why nodes are pending, from Kueue, gang schedulers and events, and report it."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -158,8 +159,8 @@ def look(
     seen = _list_gangs(session, namespace, tasks)
     tasks = [explain(task, seen) for task in tasks]
     warnings = _list_warnings(session, namespace) if _lack_reasons(tasks) else {}
-    lost = _find_lost(session, namespace, tasks, everything or tasks)
-    return replace(seen, warnings=warnings, lost=lost)
+    lost, succeeded = _find_ended(session, namespace, tasks, everything or tasks)
+    return replace(seen, warnings=warnings, lost=lost, succeeded=succeeded)
 
 
 def explain_all(
@@ -213,13 +214,13 @@ def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     )
 
 
-def _find_lost(
+def _find_ended(
     session: Session,
     namespace: str | None,
     tasks: Sequence[TaskStatus],
     everything: Sequence[TaskStatus],
-) -> dict[ObjectKey, str]:
-    """Return why the tasks that others wait for can no longer succeed: they failed, or are gone.
+) -> tuple[Mapping[ObjectKey, str], frozenset[ObjectKey]]:
+    """Return why tasks that others wait for can no longer succeed, and those that have succeeded.
 
     Those that were not read with the others are looked for by a request for each kind of task.
     """
@@ -232,11 +233,24 @@ def _find_lost(
             selector = Read(f"{label} in ({ids})", pods=False)
             read += find.list_tasks(session, Scope(namespace, None), selector)
     except Forbidden:
-        return {}
+        return {}, frozenset()
     failed = _keys(task for task in read if task.state is State.FAILED)
     gone = set(missing[:_MAX_PREDECESSORS]) - _keys(read)
     lost = dict.fromkeys(failed, "has failed") | dict.fromkeys(gone, "was deleted")
-    return {key: text for key, text in lost.items() if key in waiting}
+    succeeded = _list_succeeded(read)
+    return {key: lost[key] for key in waiting & lost.keys()}, succeeded & waiting
+
+
+def _list_succeeded(tasks: Sequence[TaskStatus]) -> frozenset[ObjectKey]:
+    """Return what others may name as tasks and whole pipelines that have succeeded."""
+    ended = {(it.namespace, it.id): it for it in tasks if it.state is State.COMPLETED}
+    stages = Counter((it.namespace, it.member.id) for it in ended.values() if it.member)
+    whole = {
+        (it.namespace, it.member.id)
+        for it in ended.values()
+        if it.member and stages[it.namespace, it.member.id] == it.member.stages
+    }
+    return frozenset(ended.keys() | whole)
 
 
 def _keys(tasks: Iterable[TaskStatus]) -> set[ObjectKey]:

@@ -130,18 +130,27 @@ def test_chain_is_continued_from_its_beginning(api: FakeCluster, send: Submitter
     assert is_resumed(api, "report-report01")
 
 
-def test_list_says_that_predecessor_is_lost(api: FakeCluster, send: Submitter) -> None:
+def note_of(api: FakeCluster, *shown: str) -> str:
+    session = api.session()
+    listed = find.list_tasks(session, find.Scope("default", None))
+    chosen = [task for task in listed if task.id in shown]
+    tasks = pending.explain_all(session, "default", chosen)
+    return next(task.note for task in tasks if task.id == EVAL)
+
+
+def test_list_says_whether_predecessor_has_succeeded(api: FakeCluster, send: Submitter) -> None:
     send_both(send)
-
-    def note(*shown: str) -> str:
-        session = api.session()
-        listed = find.list_tasks(session, find.Scope("default", None))
-        chosen = [task for task in listed if task.id in shown]
-        tasks = pending.explain_all(session, "default", chosen)
-        return next(task.note for task in tasks if task.id == EVAL)
-
+    note = partial(note_of, api)
     waits = f"suspended until train ({TRAIN}) has succeeded"
     assert note(TRAIN, EVAL) == note(EVAL) == waits
+    end(api)
+    due = f"suspended, although train ({TRAIN}) has succeeded"
+    assert note(TRAIN, EVAL) == note(EVAL) == due
+
+
+def test_list_says_that_predecessor_is_lost(api: FakeCluster, send: Submitter) -> None:
+    send_both(send)
+    note = partial(note_of, api)
     end(api, 3)
     failed = f"it does not start: train ({TRAIN}) has failed"
     assert note(TRAIN, EVAL) == note(EVAL) == failed
@@ -149,7 +158,19 @@ def test_list_says_that_predecessor_is_lost(api: FakeCluster, send: Submitter) -
     assert note(EVAL) == f"it does not start: train ({TRAIN}) was deleted"
 
 
-def test_doctor_says_whether_predecessor_can_still_succeed(
+def test_doctor_says_whether_predecessor_has_succeeded(api: FakeCluster, send: Submitter) -> None:
+    send_both(send)
+    (task,) = tasks_of(target_of(api))
+
+    def cause() -> str:
+        return doctor.why_pending(api.session(), task)
+
+    assert cause() == f"suspended until train ({TRAIN}) has succeeded"
+    end(api)
+    assert cause() == f"suspended, although train ({TRAIN}) has succeeded"
+
+
+def test_doctor_says_why_predecessor_can_no_longer_succeed(
     api: FakeCluster, send: Submitter
 ) -> None:
     send_both(send)
@@ -158,7 +179,6 @@ def test_doctor_says_whether_predecessor_can_still_succeed(
     def cause() -> str:
         return doctor.why_pending(api.session(), task)
 
-    assert cause() == f"suspended until train ({TRAIN}) has succeeded"
     end(api, 3)
     assert cause() == f"it does not start: train ({TRAIN}) has failed"
     api.remove(kinds.JOB, f"train-{TRAIN}")
