@@ -77,7 +77,7 @@ def _refuse_program(path: str, name: str) -> None:
         message = "#SBATCH stands after the first command, where sbatch ignores it"
         raise InvalidFiles([Problem(name, line, 1, "", message, "move the command below it")])
     quoted = shlex.quote(printable(path, 200))
-    if b"\0" in head and os.access(path, os.X_OK):
+    if suffix not in _TASK_FILES and b"\0" in head and os.access(path, os.X_OK):
         hint = f"to run it: kubectl sky run --workdir . -- {quoted}"
         raise InvalidFiles([Problem(name, 0, 0, "", "a program, not a task file", hint)])
     program = _PROGRAMS.get(suffix)

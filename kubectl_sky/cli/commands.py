@@ -307,7 +307,11 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         typed = [name for name in error.param.opts if name in args]
         answer = "".join(skypilot_verbs.option(command, name) for name in typed)
     elif "unexpected extra argument" in error.message:
-        answer = _quote(args) or skypilot.ARGUMENTS.get(command) or _describe_arguments(ctx)
+        answer = (
+            _quote([*without_secrets(args)])
+            or skypilot.ARGUMENTS.get(command)
+            or _describe_arguments(ctx)
+        )
     message = error.format_message().rstrip(".")
     return click.UsageError(f"{message}; {answer}", ctx) if answer else error
 

@@ -78,22 +78,22 @@ def _parts(template: str) -> tuple[_Part, ...]:
             break
         position = match.end()
 
-        expression = match[1]
+        expression = (match[1] or "").strip()
         text = match[2]
         if text is not None:
             stack[-1][1].append(_Part(text=text))
         elif expression.startswith("range "):
             stack.append((expression.removeprefix("range ").strip(), []))
-        elif _IDENTIFIER.fullmatch(expression.strip()) and expression != "end":
+        elif _IDENTIFIER.fullmatch(expression) and expression != "end":
             raise UserError(
                 f"jsonpath: {{{expression}}}: unrecognized identifier",
-                f'a field begins with a dot, {{.{expression.strip()}}}; text is quoted, {{"\\t"}}',
+                f'a field begins with a dot, {{.{expression}}}; text is quoted, {{"\\t"}}',
             )
         elif expression == "end" and len(stack) > 1:
             path, body = stack.pop()
             stack[-1][1].append(_Part(path=path, body=tuple(body)))
         else:
-            stack[-1][1].append(_literal(expression) or _Part(path=expression.strip()))
+            stack[-1][1].append(_literal(expression) or _Part(path=expression))
 
     if position != len(template) or len(stack) > 1:
         raise UserError(

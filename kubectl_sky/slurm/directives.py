@@ -117,7 +117,7 @@ def _read_line(line: str, number: int, file: str) -> Iterator[Directive | Proble
             yield Problem(file, *position, printable(written), message, hint)
             return
         if value is None and option.value == "required":
-            if not words or words[0][0] == "=":
+            if not words or words[0][0].startswith("="):
                 hint = "write it without spaces around =" if words else ""
                 yield Problem(file, *position, written, "expected a value", hint)
                 return

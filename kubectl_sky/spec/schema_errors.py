@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -25,7 +25,8 @@ _UNKNOWN = "unknown field"
 _EXPLAINED = {"task": (), "settings": ("settings",), "volume": ("volume",), "header": ("header",)}
 _FREE = frozenset({"file_mounts", "volumes"})  # have names of users below them
 _MAX_WORD = 40  # characters of a value that a hint repeats
-_WORD = re.compile(r"[A-Za-z0-9][\w./-]*")
+_SHOWN_FIELDS = 3
+_STEP = re.compile(r"\w+")
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 
@@ -42,7 +43,8 @@ def _with_command(error: SchemaError, name: str) -> SchemaError:
         return error
     if parents and parents[0] in _FREE:
         parents = parents[:1]
-    steps = [str(step) for step in parents if not isinstance(step, int)]
+    names = (str(step) for step in parents if not isinstance(step, int))
+    steps = list(takewhile(_STEP.fullmatch, names))
     command = " ".join(["kubectl sky explain", ".".join([*_EXPLAINED[name], *steps])]).rstrip()
     return replace(error, hint=f"`{command}` shows the fields")
 
@@ -158,6 +160,15 @@ def _value(error: ValidationError) -> Iterator[SchemaError]:
 _EXPLAINERS = {"additionalProperties": _fields, "required": _missing, "x-unknown": _explain_ignored}
 
 
+def _hint_of_items(rules: Mapping[str, Any], value: Mapping[str, Any], *, is_of_pod: bool) -> str:
+    """Return how to write a list for which a map was written."""
+    items = pod_fields.resolve(rules)[0] if is_of_pod and "items" in rules else {}
+    fields = items.get("properties", {})
+    if not fields or fields.keys() & value.keys():
+        return 'begin each item of the list with "- "'
+    return f"its items have fields, such as {', '.join([*fields][:_SHOWN_FIELDS])}"
+
+
 def _hint(error: ValidationError) -> str:
     rules = _rules(error)
     value = error.instance
@@ -171,12 +182,13 @@ def _hint(error: ValidationError) -> str:
     if kind in ("integer", "number", "boolean") and isinstance(value, str):
         return "write it without quotes" if _PLAIN.fullmatch(value) else ""
     if kind == "array" and isinstance(value, dict) and value:
-        return 'begin each item of the list with "- "'
+        return _hint_of_items(rules, value, is_of_pod=pod_fields.is_of_pod(_path(error)))
     has_fields = isinstance(value, list) and any(isinstance(item, dict) for item in value)
     if kind == "object" and has_fields:
         return 'remove the "- " before the fields'
-    if kind == "array" and isinstance(value, str) and len(value) < _MAX_WORD:
-        return f"write [{value if _WORD.fullmatch(value) else describe(value)}]"
+    takes_text = rules.get("items", {}).get("type") == "string"
+    if kind == "array" and takes_text and isinstance(value, str) and len(value) < _MAX_WORD:
+        return f"write [{describe(value)}]"
     if isinstance(value, dict):
         path = _path(error)
         return pod_fields.find_place(path) or pod_fields.find_similar(path)

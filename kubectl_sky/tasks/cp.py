@@ -328,7 +328,7 @@ class Place(Struct, frozen=True):
             what = "target folder" if code == _NO_FOLDER else "file or folder"
             hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
             if code == _NO_FOLDER and path.endswith("/"):
-                hint = "without the last / the file gets that name"
+                hint = "create it first; without the last / the file gets that name"
             raise UserError(f"{path}: no such {what} in {node}", hint)
         if code:
             raise UserError(f"copying in {node} failed: {stderr.line or f'exit code {code}'}")

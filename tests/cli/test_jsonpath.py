@@ -26,6 +26,7 @@ VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name
         ("{.tasks[1]}", '{"id":"b","n":2}'),
         ('{range .tasks[*]}{.id}={.n}{"\\n"}{end}', "a=1\nb=2\n"),
         ("{range .tasks[*]}{.id} of {$.name}, {end}", "a of é, b of é, "),
+        ("{ range .tasks[*] }{.id},{ end }", "a,b,"),
         ("id: {.name}!", "id: é!"),
         ("{.nothing}", ""),
         ("{'a{b'}", "a{b"),

@@ -312,3 +312,10 @@ def test_flags_are_those_of_skypilot(verbs: dict[str, list[tuple[list[str], bool
         if not takes_value
     }
     assert flags == FLAGS
+
+
+def test_split_value_of_a_secret_is_not_repeated() -> None:
+    words = ["serve", "up", "t.yaml", "--secret", "KEY=hunter2,", "x"]
+    with pytest.raises(click.UsageError) as caught:
+        sky.main(words, standalone_mode=False)
+    assert "hunter2" not in str(caught.value)

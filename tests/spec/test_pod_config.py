@@ -63,7 +63,17 @@ WRONG = {
         f" {PLACE}.spec.affinity"
     ),
     "spec: {imagePullSecrets: regcred}": (
-        'spec.imagePullSecrets: expected a list, got "regcred"; write [regcred]'
+        'spec.imagePullSecrets: expected a list, got "regcred"'
+    ),
+    "spec: {containers: [{command: '8080'}]}": (
+        'spec.containers[0].command: expected a list, got "8080"; write ["8080"]'
+    ),
+    "spec: {containers: [{env: {FOO: bar}}]}": (
+        "spec.containers[0].env: expected a list, got a map; its items have fields, such as name,"
+        " value, valueFrom"
+    ),
+    "spec: {hostAliases: [{ip: 10.0.0.1, hostname: a}]}": (
+        'spec.hostAliases[0].hostname: unknown field; did you mean "hostnames"?'
     ),
     "spec: {resource: {}}": 'spec.resource: unknown field; did you mean "resources"?',
     "spec: {containers: [{resources: {limits: {request: {cpu: 1}}}}]}": (
