@@ -42,7 +42,7 @@ def find_similar(path: Path) -> str:
     """Return a field of a level above that has a similar name, and where it belongs."""
     key = str(path[-1])
     parents = _parents_of(path)
-    if parents and (key in parents[-1][1] or any(key in fields for _, fields in parents)):
+    if any(key in fields for _, fields in parents):
         return ""
     for level_path, fields in reversed(parents):
         by_case = {name.lower(): name for name in fields}
