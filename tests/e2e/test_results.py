@@ -47,7 +47,7 @@ def test_volume_is_listed_measured_and_copied_to(sky: Command, tmp_path: Path, t
     assert [folder["name"] for folder in used["folders"]] == [".", "team"]
     lost = sky("cp", "new", "vol/results:team/run8/", "--yes")
     assert (lost.returncode, "team/run8/: no such target folder" in lost.stderr) == (2, True), lost
-    assert "hint: without the last / the file gets that name" in lost.stderr
+    assert "hint: create it first; without the last / the file gets that name" in lost.stderr
     (tmp_path / "folder").mkdir()
     assert sky("cp", "folder", "vol/results:team/run8/", "--yes").returncode == 0
     missing = sky("volumes", "ls", "results", "nope", "--yes")
