@@ -177,6 +177,15 @@ def find_cause(snapshot: TaskSnapshot, signal: Signal, rules: Sequence[Rule]) ->
     return None
 
 
+def find_host(
+    snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the cluster node of the first affected node, for the words of a rule."""
+    pods = (snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods)
+    hosts = (pod.spec.node_name for pod in pods)
+    return {"host": next(filter(None, hosts), "HOST")}
+
+
 def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Cause:
     groups = {name: value or "" for name, value in match.groupdict().items()}
     reason, _, code = signal.reason.rpartition(" ")  # `Error 7`

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from kubectl_sky.observe.findings import Cause, Rule, diagnose, find_cause
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
+from kubectl_sky.observe.rules_images import IMAGE
 from kubectl_sky.observe.rules_run import RUN
 from kubectl_sky.observe.rules_scheduling import SCHEDULING
-from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
+from kubectl_sky.observe.rules_start import START
+from kubectl_sky.observe.rules_volumes import VOLUMES
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import kinds

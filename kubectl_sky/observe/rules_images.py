@@ -1,0 +1,154 @@
+"""Explain why the image of a node is not pulled."""
+
+from collections.abc import Mapping
+
+from kubectl_sky.observe.findings import Rule, Stage
+from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
+from kubectl_sky.words import names
+from kubectl_sky.words.pod_objects import NO_POD
+
+_PULL = "ErrImagePull|ImagePullBackOff|RegistryUnavailable"
+
+
+def _image(name: str, message: str, what: str, then: str, reason: str = _PULL) -> Rule:
+    return Rule(
+        name,
+        Stage.IMAGE,
+        SignalSource.WAITING,
+        what,
+        then,
+        reason=reason,
+        message=message,
+        detail=_image_of_pod,
+    )
+
+
+def _image_of_pod(
+    snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the image, which not each message quotes: then that of the main container."""
+    if image := groups.get("image"):
+        return {"image": image}
+    pod = next((snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods), NO_POD)
+    containers = pod.spec.containers
+    images = {item.name: item.image for item in containers}
+    return {"image": images.get(names.CONTAINER) or next(iter(images.values()), "")}
+
+
+# The order matters: a text that says more stands before one that is a part of others.
+_WHICH = r'^(?:.*?image "(?P<image>[^"]+)")?.*?'
+IMAGE: tuple[Rule, ...] = (
+    _image(
+        "image-name",
+        r'name "(?P<image>[^"]+)": (?P<rest>.*)',
+        'invalid image name "{image}"|: {rest}',
+        "correct resources.image_id or --image",
+        "InvalidImageName",
+    ),
+    _image(
+        "image-never",
+        r'image "(?P<image>[^"]+)"',
+        'image "{image}" is not on the cluster node, and imagePullPolicy is Never',
+        "load it onto the cluster nodes, or change imagePullPolicy",
+        "ErrImageNeverPull",
+    ),
+    _image(
+        "image-unsigned",
+        _WHICH + r"(?P<why>(?:[Ss]ource image rejected|[Ss]ignature|.*signature).*)",
+        'the cluster node accepts signed images only, and refuses image "{image}"|: {why}',
+        "sign the image, or ask a cluster admin which images are allowed",
+        f"{_PULL}|SignatureValidationFailed",
+    ),
+    _image(
+        "image-rate",
+        _WHICH + r"(?:toomanyrequests|rate limit|\b429\b|too many requests)",
+        'registry rate limit reached for image "{image}"',
+        "log in with SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER, or use a mirror",
+    ),
+    _image(
+        "image-queue",
+        _WHICH + r"pull QPS exceeded",
+        'the cluster node pulls many images; image "{image}" waits',
+        "wait: the kubelet tries again",
+    ),
+    _image(
+        "image-space",
+        _WHICH + r"(?:no space left on device|disk quota exceeded)",
+        'the disk of the cluster node is full||; cannot pull image "{image}"',
+        "ask a cluster admin, or use a smaller image",
+    ),
+    _image(
+        "image-platform",
+        _WHICH + r"(?:no match for platform|no matching manifest for|no image found in .*for arch"
+        r"|does not match the specified platform|image operating system \S+ cannot be used)",
+        'image "{image}" does not support the platform of the cluster node||: its CPU architecture'
+        " or operating system",
+        "use a multi-platform image, or other cluster nodes",
+    ),
+    _image(
+        "image-format",
+        _WHICH + r"(?:schema ?1|manifest\.v1\+|[Mm]edia type .*(?:no longer|not) supported"
+        r"|unsupported (?:MIME|media) ?type|mediaType in manifest)",
+        'image "{image}" has a format that the container runtime does not support',
+        "build and push it again with a current tool",
+    ),
+    _image(
+        "registry-untrusted",
+        _WHICH + r"(?P<why>x509: certificate.*|certificate (?:signed by|has expired|is valid).*"
+        r"|tls: failed to verify certificate.*|self[- ]signed certificate.*|x509: .*)",
+        'the cluster node does not trust the registry of image "{image}"|: {why}',
+        "ask a cluster admin to add the registry's CA to the container runtime, or to renew it",
+    ),
+    _image(
+        "registry-http",
+        _WHICH + r"server gave HTTP response to HTTPS client",
+        'the registry of image "{image}" has no TLS, and the container runtime requires it',
+        "use a registry with TLS, or ask a cluster admin to allow this one without",
+    ),
+    _image(
+        "image-access",
+        _WHICH + r"(?:unauthorized|denied|authorization failed|authentication required"
+        r"|no basic auth credentials|insufficient_scope|authorization token has expired"
+        r"|\b403\b|\b401\b|[Ff]orbidden|failed to fetch (?:oauth|anonymous) token)",
+        'no permission to pull image "{image}"||, or it does not exist',
+        "check the name; for a private image set SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER",
+    ),
+    _image(
+        "registry-unreachable",
+        _WHICH + r"(?P<why>no such host|connection refused|connection reset by peer|i/o timeout"
+        r"|TLS handshake timeout|no route to host|network is unreachable|server misbehaving"
+        r"|proxyconnect tcp[^\"]*|connect: connection timed out|Client\.Timeout[^\"]*"
+        r"|deadline exceeded|unexpected EOF|EOF)",
+        'the cluster node cannot reach the registry of image "{image}"|: {why}',
+        "check the registry's name; the kubelet tries again; ask a cluster admin if it stays so",
+    ),
+    _image(
+        "registry-failed",
+        _WHICH + r"(?P<why>(?:unexpected status\S*.*|received unexpected HTTP status: )?\b50[0-9]\b"
+        r"[^\"]*|RegistryUnavailable)",
+        'the registry of image "{image}" fails|: {why}',
+        "wait: the kubelet tries again; see the status of the registry",
+    ),
+    _image(
+        "image-damaged",
+        _WHICH + r"(?P<why>failed to extract layer.*|failed to register layer.*"
+        r"|(?:unexpected|failed) (?:commit digest|size validation|digest).*"
+        r"|invalid tar header.*|archive/tar.*|filesystem layer verification failed.*)",
+        'image "{image}" cannot be unpacked on the cluster node|: {why}',
+        "push the image again; if only one cluster node has it, add --exclude-node",
+    ),
+    _image(
+        "image-missing",
+        _WHICH + r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown"
+        r"|not found: does not exist|repository \S+ not found|[Nn]o such image)",
+        'image "{image}" not found in the registry',
+        "check name and tag in resources.image_id or --image",
+    ),
+    _image(
+        "image-failed",
+        _WHICH,
+        'pulling image "{image}" failed|: {message}',
+        "check resources.image_id or --image",
+        f"{_PULL}|SignatureValidationFailed|ImageInspectError",
+    ),
+)

@@ -1,0 +1,226 @@
+"""Explain why the volumes of a node are not there: claims, provisioning, mounts."""
+
+from kubectl_sky.observe.findings import Rule, Stage, find_host
+from kubectl_sky.observe.signals import SignalSource
+
+
+def _volume(
+    name: str, source: SignalSource, message: str, what: str, then: str, mere: bool = False
+) -> Rule:
+    return Rule(name, Stage.VOLUMES, source, what, then, message=message, mere=mere)
+
+
+def _provision(name: str, message: str, what: str, then: str) -> Rule:
+    source = SignalSource.CLAIM
+    return Rule(name, Stage.VOLUMES, source, what, then, "ProvisioningFailed", message)
+
+
+def _mount(name: str, message: str, what: str, then: str, mere: bool = False) -> Rule:
+    return Rule(
+        name,
+        Stage.VOLUMES,
+        SignalSource.POD_EVENT,
+        what,
+        then,
+        reason="FailedMount|FailedAttachVolume|FailedMapVolume",
+        message=message,
+        detail=find_host,
+        mere=mere,
+    )
+
+
+VOLUMES: tuple[Rule, ...] = (
+    _volume(
+        "no-storage-class",
+        SignalSource.CLAIM,
+        r"no storage class is set",
+        'PVC "{about}" sets no StorageClass, and the cluster has no default',
+        "see `kubectl get storageclass`; create the volume again with --storage-class",
+    ),
+    _volume(
+        "storage-class-missing",
+        SignalSource.CLAIM,
+        r'storageclass\.storage\.k8s\.io "(?P<name>[^"]+)" not found',
+        'StorageClass "{name}" of PVC "{about}" not found',
+        "see `kubectl get storageclass`; create the volume again with one of them",
+    ),
+    _volume(
+        "waits-for-consumer",
+        SignalSource.CLAIM,
+        r"waiting for (?:first consumer|pod .* to be scheduled)",
+        'PVC "{about}" is bound when a pod is scheduled',
+        "wait",
+        mere=True,
+    ),
+    _volume(
+        "provisioner-silent",
+        SignalSource.CLAIM,
+        r"[Ww]aiting for a volume to be created",
+        'no storage is provisioned for PVC "{about}" yet',
+        "check that its provisioner runs: `kubectl describe pvc {about} -n {namespace}`",
+        mere=True,
+    ),
+    _provision(
+        "storage-quota",
+        r"exceeded quota: (?P<quota>[^,]+), requested: (?P<asked>[^,]+)",
+        'quota "{quota}" exceeded: PVC "{about}" requests {asked}',
+        "see `kubectl describe quota {quota} -n {namespace}`; request less, or delete a volume",
+    ),
+    _provision(
+        "storage-denied",
+        r"(?P<why>[^:]*(?:[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden"
+        r"|AccessDenied|\b403\b).*)",
+        'the provisioner of PVC "{about}" may not create a disk|: {why}',
+        "ask a cluster admin: the rights of the storage provisioner are missing",
+    ),
+    _provision(
+        "access-mode",
+        r"(?P<why>[^:]*(?:unsupported access mode|MULTI_NODE|[Vv]olume capabilit|access ?mode).*)",
+        'the StorageClass of PVC "{about}" does not support its access mode|: {why}',
+        "create the volume again with another access mode or --storage-class",
+    ),
+    _provision(
+        "storage-full",
+        r"(?P<why>[^:]*(?:insufficient capacity|ResourceExhausted|not enough (?:free )?space"
+        r"|no space left|out of space|OutOfSpace|QuotaExceeded).*)",
+        'the storage has no room for PVC "{about}"|: {why}',
+        "create a smaller volume, or use another --storage-class",
+    ),
+    _provision(
+        "storage-topology",
+        r"(?P<why>no available topology found|error generating accessibility requirements.*)",
+        'no cluster node can use the storage of PVC "{about}"|: {why}',
+        "ask a cluster admin whether the CSI driver runs on the cluster nodes",
+    ),
+    Rule(
+        "claim-lost",
+        Stage.VOLUMES,
+        SignalSource.CLAIM,
+        'PVC "{about}" has lost its PersistentVolume',
+        "delete the volume and create it again; its data is lost",
+        reason="Lost|ClaimLost",
+    ),
+    Rule(
+        "provisioning-failed",
+        Stage.VOLUMES,
+        SignalSource.CLAIM,
+        'provisioning of PVC "{about}" failed|: {message}',
+        "see `kubectl describe pvc {about} -n {namespace}`",
+        reason="ProvisioningFailed",
+    ),
+    _volume(
+        "claim-pending",
+        SignalSource.CLAIM,
+        "",
+        'PVC "{about}" is not bound|: {reason} {message}',
+        "see `kubectl describe pvc {about} -n {namespace}`",
+        mere=True,
+    ),
+    Rule(
+        "mount-missing",
+        Stage.VOLUMES,
+        SignalSource.POD_EVENT,
+        '{kind} "{name}" of a volume not found',
+        "see `kubectl get {kind} -n {namespace}`; submit the task again if it was deleted",
+        reason="FailedMount",
+        message=r'(?P<kind>configmap|secret) "(?P<name>[^"]+)" not found',
+    ),
+    Rule(
+        "multi-attach",
+        Stage.VOLUMES,
+        SignalSource.POD_EVENT,
+        "a ReadWriteOnce volume is attached to another cluster node",
+        "wait until its pods finish, or use a ReadWriteMany volume",
+        reason="FailedAttachVolume",
+        message=r"Multi-Attach",
+    ),
+    Rule(
+        "driver-missing",
+        Stage.VOLUMES,
+        SignalSource.POD_EVENT,
+        'the cluster node has no CSI driver "{driver}" for the volume',
+        "ask a cluster admin to install the CSI driver",
+        reason="FailedMount|FailedAttachVolume",
+        message=r"(?:driver name |does not contain driver )(?P<driver>\S+?)(?: not found|$)",
+    ),
+    _mount(
+        "mount-account",
+        r'serviceaccounts? "(?P<account>[^"]+)" not found',
+        'service account "{account}" not found in namespace "{namespace}"',
+        "`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
+    ),
+    _mount(
+        "host-path",
+        r"hostPath type check failed: (?P<why>.*)",
+        "a directory of the cluster node cannot be mounted|: {why}",
+        "correct the path, or let a cluster admin create it on the cluster nodes",
+    ),
+    _mount(
+        "bucket-missing",
+        r"(?P<why>(?:bucket \S+: (?:[^:]+: ){0,2})?[^:]*\bbucket does not exist|NoSuchBucket)",
+        "the bucket of a volume not found|: {why}",
+        "correct its name in `file_mounts`, or create it",
+    ),
+    _mount(
+        "bucket-sidecar",
+        r"(?:find|inject) the sidecar container",
+        "the pod has no sidecar container that mounts its bucket",
+        'check that the store\'s `annotations` in the settings have `gke-gcsfuse/volumes: "true"`',
+    ),
+    _mount(
+        "mount-denied",
+        r"(?P<why>(?:[\w.]*: )?(?:[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied"
+        r"|[^:]*not authorized|[^:]*\b403\b|Unauthenticated|No signing credentials).*)",
+        "the storage refuses the mount|: {why}",
+        "ask a cluster admin: the export, or the access of the service account, must allow it",
+    ),
+    _mount(
+        "storage-unreachable",
+        r"(?P<why>[Cc]onnection timed out|[Cc]onnection refused|[Nn]o route to host"
+        r"|[Nn]etwork is unreachable|Name or service not known|Failed to resolve server[^:]*)",
+        "the cluster node cannot reach the storage server|: {why}",
+        "check the server of the volume in `kubectl get pv -o wide`, or ask a cluster admin",
+    ),
+    _mount(
+        "mount-helper",
+        r"wrong fs type|helper program|unknown filesystem type",
+        "the cluster node lacks the program that mounts the volume, such as that of NFS",
+        "ask a cluster admin to install it; meanwhile submit with --exclude-node {host}",
+    ),
+    _mount(
+        "attach-zone",
+        r"not in zone|in (?:a )?different zone|zone mismatch",
+        "the disk of the volume is in another zone than its cluster node",
+        "see `kubectl get pv`; use a ReadWriteMany volume, or cluster nodes in its zone",
+    ),
+    _mount(
+        "attach-limit",
+        r"limit of attachable|attachable volumes|[Mm]aximum number of (?:data )?(?:disks|volumes)"
+        r"|AttachmentLimitExceeded",
+        "the cluster node has reached its maximum number of volumes",
+        "submit with --exclude-node {host}, or wait until other workloads finish",
+    ),
+    _mount(
+        "disk-missing",
+        r"code = NotFound desc = (?!.*bucket)|[Vv]olume \S+ (?:not found|does not exist)"
+        r"|InvalidVolume\.NotFound",
+        "the disk of the volume does not exist any more",
+        "delete the volume and create it again; its data is lost",
+    ),
+    _mount(
+        "mount-slow",
+        r"timed out waiting for the condition|[Dd]eadline ?[Ee]xceeded|context deadline"
+        r"|operation with the given [Vv]olume",
+        "a volume is not mounted yet|: {message}",
+        "wait; if it stays so, see `kubectl describe pvc -n {namespace}`",
+        mere=True,
+    ),
+    Rule(
+        "mount-failed",
+        Stage.VOLUMES,
+        SignalSource.POD_EVENT,
+        "mounting a volume failed|: {message}",
+        "see `kubectl sky volumes list`",
+        reason="FailedMount|FailedAttachVolume|FailedMapVolume",
+    ),
+)
