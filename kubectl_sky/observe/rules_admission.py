@@ -55,6 +55,12 @@ def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str])
     }
 
 
+def _unsized(state: TaskSnapshot, signal: Signal, groups: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that a quota requires, without the containers that lack them."""
+    fields = (part.partition(" for: ")[0].strip() for part in groups["listed"].split(";"))
+    return {"fields": ", ".join(fields)}
+
+
 def _queue(
     name: str,
     what: str,
@@ -212,11 +218,14 @@ ADMISSION: tuple[Rule, ...] = (
         "see `kubectl describe quota {quota} -n {namespace}`; stop a task, or request less",
         message=_QUOTA,
     ),
-    _event(
+    Rule(
         "quota-unsized",
+        Stage.ADMISSION,
+        SignalSource.WORKLOAD_EVENT,
         'quota "{quota}" requires every pod to set {fields}',
         "set cpus and memory in resources, or --cpus and --memory",
-        message=r"failed quota: (?P<quota>[^:]+): must specify (?P<fields>.+?)(?: for: .*)?$",
+        message=r"failed quota: (?P<quota>[^:]+): must specify (?P<listed>.+)",
+        detail=_unsized,
     ),
     _event(
         "limit-range",
@@ -285,13 +294,33 @@ ADMISSION: tuple[Rule, ...] = (
         message=r"insufficient quota to match these scopes:? ?(?P<rest>.*)",
     ),
     _event(
+        "runtime-class-missing",
+        'RuntimeClass "{name}" not found',
+        "correct runtimeClassName in pod_config: `kubectl get runtimeclasses` lists them",
+        message=r'RuntimeClass "(?P<name>[^"]+)" not found',
+    ),
+    _event(
+        "namespace-selector",
+        "the namespace allows its pods on certain cluster nodes only|: {rest}",
+        "remove nodeSelector and --infra from the task, or ask a cluster admin",
+        message=r"(?P<rest>pod node label selector \w+ with its namespace.*)",
+    ),
+    _event(
+        "namespace-tolerations",
+        "the namespace allows its pods certain tolerations only|: {rest}",
+        "remove tolerations from config.kubernetes.pod_config, or ask a cluster admin",
+        message=r"(?P<rest>pod tolerations .*namespace.*)",
+    ),
+    _event(
         "api-server-busy",
-        "the API server is too busy to create its pods|: {rest}",
+        "the API server cannot create its pods at the moment|: {rest}",
         "wait: they are tried again",
         message=r"(?P<rest>resource quota evaluation timed out"
         r"|admission plugin .* failed to complete"
         r"|etcdserver: (?:request timed out|leader changed|too many requests).*"
-        r"|context deadline exceeded|the server is currently unable to handle the request)",
+        r"|context deadline exceeded|the server is currently unable to handle the request"
+        r"|the object has been modified.*|[Uu]nauthorized$|connect: connection refused"
+        r"|http2: .*|unexpected EOF|too many requests.*|i/o timeout)",
     ),
     _event(
         "etcd-full",
@@ -311,6 +340,12 @@ ADMISSION: tuple[Rule, ...] = (
         "correct resources or config.kubernetes.pod_config",
         message=r'(?:Pod|pods?) "[^"]*" is invalid: (?P<rest>.*)',
         reason="FailedCreate",
+    ),
+    _event(
+        "pod-priority",
+        "pod_config sets a priority that is not that of its priority class|: {rest}",
+        "remove priority from config.kubernetes.pod_config",
+        message=r"(?P<rest>the integer value of priority .*)",
     ),
     _event(
         "pods-refused",

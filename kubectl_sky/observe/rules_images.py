@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kubectl_sky.observe.findings import Rule, Stage
+from kubectl_sky.observe.findings import Rule, Stage, find_host
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.words import names
 from kubectl_sky.words.pod_objects import NO_POD
@@ -19,20 +19,21 @@ def _image(name: str, message: str, what: str, then: str, reason: str = _PULL) -
         then,
         reason=reason,
         message=message,
-        detail=_image_of_pod,
+        detail=_image_and_host,
     )
 
 
-def _image_of_pod(
+def _image_and_host(
     snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Return the image, which not each message quotes: then that of the main container."""
+    host = find_host(snapshot, signal, groups)
     if image := groups.get("image"):
-        return {"image": image}
+        return {**host, "image": image}
     pod = next((snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods), NO_POD)
     containers = pod.spec.containers
     images = {item.name: item.image for item in containers}
-    return {"image": images.get(names.CONTAINER) or next(iter(images.values()), "")}
+    return {**host, "image": images.get(names.CONTAINER) or next(iter(images.values()), "")}
 
 
 # The order matters: a text that says more stands before one that is a part of others.
@@ -51,6 +52,20 @@ IMAGE: tuple[Rule, ...] = (
         'image "{image}" is not on the cluster node, and imagePullPolicy is Never',
         "load it onto the cluster nodes, or change imagePullPolicy",
         "ErrImageNeverPull",
+    ),
+    _image(
+        "image-short-name",
+        _WHICH + r"(?P<why>short[- ]name.*)",
+        'the container runtime needs the full name of image "{image}"|: {why}',
+        "write it with its registry, such as docker.io/library/python:3.12",
+        f"{_PULL}|ImageInspectError",
+    ),
+    _image(
+        "image-runtime-silent",
+        _WHICH + r"(?P<why>(?:containerd|crio|dockerd?|cri-dockerd)\.sock.*)",
+        'the container runtime of the cluster node does not answer||; image "{image}" waits',
+        "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
+        f"{_PULL}|ImageInspectError",
     ),
     _image(
         "image-unsigned",
@@ -78,6 +93,20 @@ IMAGE: tuple[Rule, ...] = (
         "ask a cluster admin, or use a smaller image",
     ),
     _image(
+        "image-store",
+        _WHICH + r"(?P<why>input/output error|[Rr]ead-only file system|[Ss]tructure needs cleaning"
+        r"|too many levels of symbolic links|failed to prepare extraction snapshot.*"
+        r"|[^:]*snapshotter.*|content digest [^\"]*: not found)",
+        'cluster node {host} cannot store image "{image}"|: {why}',
+        "submit with --exclude-node {host}; ask a cluster admin to look at its disk",
+    ),
+    _image(
+        "image-users",
+        _WHICH + r"(?P<why>insufficient UIDs or GIDs[^:]*|lchown [^:]*: invalid argument)",
+        'image "{image}" has files of users that the cluster node cannot map|: {why}',
+        "build the image with smaller user ids, or remove hostUsers from pod_config",
+    ),
+    _image(
         "image-platform",
         _WHICH + r"(?:no match for platform|no matching manifest for|no image found in .*for arch"
         r"|does not match the specified platform|image operating system \S+ cannot be used)",
@@ -88,7 +117,7 @@ IMAGE: tuple[Rule, ...] = (
     _image(
         "image-format",
         _WHICH + r"(?:schema ?1|manifest\.v1\+|[Mm]edia type .*(?:no longer|not) supported"
-        r"|unsupported (?:MIME|media) ?type|mediaType in manifest)",
+        r"|unsupported (?:MIME|media) ?type|mediaType in manifest|media type unexpected)",
         'image "{image}" has a format that the container runtime does not support',
         "build and push it again with a current tool",
     ),
@@ -106,21 +135,36 @@ IMAGE: tuple[Rule, ...] = (
         "use a registry with TLS, or ask a cluster admin to allow this one without",
     ),
     _image(
+        "registry-proxy",
+        _WHICH + r"\b407\b",
+        'the proxy before the registry of image "{image}" requires a log-in',
+        "ask a cluster admin: the container runtime has no password for its proxy",
+    ),
+    _image(
+        "registry-unreachable",
+        _WHICH + r"(?P<why>no such host|connection refused|connection reset by peer|i/o timeout"
+        r"|TLS handshake timeout|no route to host|network is unreachable|network is down"
+        r"|host is down|server misbehaving|[Tt]emporary failure in name resolution"
+        r"|proxyconnect tcp[^\"]*|connect: connection timed out|Client\.Timeout[^\"]*"
+        r"|cannot assign requested address|client connection lost|broken pipe"
+        r"|use of closed network connection|remote error: tls: [^\"]*|http2: [^\"]*"
+        r"|stream error: [^\"]*|do request: .*deadline exceeded|unexpected EOF|\bEOF\b)",
+        'the cluster node cannot reach the registry of image "{image}"|: {why}',
+        "check the registry's name; the kubelet tries again; ask a cluster admin if it stays so",
+    ),
+    _image(
+        "image-credentials",
+        _WHICH + r"(?P<why>[^:]*credential provider.*|[^:]*unable to retrieve auth.*)",
+        'the cluster node gets no credentials for the registry of image "{image}"|: {why}',
+        "ask a cluster admin; or set SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER",
+    ),
+    _image(
         "image-access",
         _WHICH + r"(?:unauthorized|denied|authorization failed|authentication required"
         r"|no basic auth credentials|insufficient_scope|authorization token has expired"
         r"|\b403\b|\b401\b|[Ff]orbidden|failed to fetch (?:oauth|anonymous) token)",
         'no permission to pull image "{image}"||, or it does not exist',
         "check the name; for a private image set SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER",
-    ),
-    _image(
-        "registry-unreachable",
-        _WHICH + r"(?P<why>no such host|connection refused|connection reset by peer|i/o timeout"
-        r"|TLS handshake timeout|no route to host|network is unreachable|server misbehaving"
-        r"|proxyconnect tcp[^\"]*|connect: connection timed out|Client\.Timeout[^\"]*"
-        r"|deadline exceeded|unexpected EOF|EOF)",
-        'the cluster node cannot reach the registry of image "{image}"|: {why}',
-        "check the registry's name; the kubelet tries again; ask a cluster admin if it stays so",
     ),
     _image(
         "registry-failed",
@@ -133,16 +177,30 @@ IMAGE: tuple[Rule, ...] = (
         "image-damaged",
         _WHICH + r"(?P<why>failed to extract layer.*|failed to register layer.*"
         r"|(?:unexpected|failed) (?:commit digest|size validation|digest).*"
-        r"|invalid tar header.*|archive/tar.*|filesystem layer verification failed.*)",
+        r"|invalid tar header.*|archive/tar.*|filesystem layer verification failed.*"
+        r"|mismatched image rootfs.*)",
         'image "{image}" cannot be unpacked on the cluster node|: {why}',
         "push the image again; if only one cluster node has it, add --exclude-node",
     ),
     _image(
         "image-missing",
-        _WHICH + r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown"
+        _WHICH + r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown|\b404\b"
         r"|not found: does not exist|repository \S+ not found|[Nn]o such image)",
         'image "{image}" not found in the registry',
         "check name and tag in resources.image_id or --image",
+    ),
+    _image(
+        "image-refused",
+        _WHICH + r"(?P<why>\b4\d\d [A-Z][a-z]+.*)",
+        'the registry refuses image "{image}"|: {why}',
+        "check its name; ask those who run the registry",
+    ),
+    _image(
+        "image-interrupted",
+        _WHICH + r"(?P<why>context canceled|context deadline exceeded"
+        r"|code = (?:Canceled|DeadlineExceeded|ResourceExhausted|Unavailable) desc = .*)",
+        'the pull of image "{image}" was interrupted|: {why}',
+        "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
     ),
     _image(
         "image-failed",

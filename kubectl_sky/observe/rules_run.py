@@ -294,6 +294,26 @@ RUN: tuple[Rule, ...] = (
         " a restart ends the same way",
     ),
     _gone(
+        "evicted-pressure",
+        "Evicted|TerminationByKubelet",
+        r"had condition: \[(?P<pressure>\w+)\]",
+        "its cluster node has {pressure}, and takes no such pods now",
+    ),
+    _gone(
+        "evicted-files",
+        "Evicted|TerminationByKubelet",
+        r"resource: inodes",
+        "evicted: the cluster node has room for no more files",
+        "write fewer files to the local disk, or write them to a volume",
+    ),
+    _gone(
+        "evicted-processes",
+        "Evicted|TerminationByKubelet",
+        r"resource: pids",
+        "evicted: the cluster node has room for no more processes",
+        "start fewer processes, such as workers of the data loader",
+    ),
+    _gone(
         "evicted-disk",
         "Evicted|TerminationByKubelet",
         r"ephemeral[- ](?:local )?storage|DiskPressure|emptyDir",
@@ -462,14 +482,22 @@ RUN: tuple[Rule, ...] = (
     ),
     _logged(
         "gpu-architecture",
-        r"no kernel image is available for execution",
+        r"no kernel image is available for execution|compute capability of at least"
+        r"|CUDA capability \S+ is not compatible",
         "the program was not built for this GPU{image}",
         "install a version of the library for it in setup, or use another image or GPU",
     ),
     _logged(
+        "gpu-driver-old",
+        r"NVIDIA driver on your system is too old|CUDA driver version is insufficient"
+        r"|PTX was compiled with an unsupported toolchain|forward compatibility was attempted",
+        "the GPU driver of the cluster node is too old for the program{image}",
+        "use an image for an older CUDA, or cluster nodes with a newer driver",
+    ),
+    _logged(
         "gpu-missing",
-        r"(?:Found no NVIDIA driver|no CUDA-capable device is detected|CUDA driver version is"
-        r" insufficient|Failed to initialize NVML|No CUDA GPUs are available)",
+        r"(?:Found no NVIDIA driver|no CUDA-capable device is detected|Failed to initialize NVML"
+        r"|No CUDA GPUs are available)",
         "the program found no working GPU",
         "request one with resources.accelerators; if it does, submit with --exclude-node",
     ),
@@ -536,6 +564,20 @@ RUN: tuple[Rule, ...] = (
         "give them with `secrets` or --secret, or with a service account of the cloud",
     ),
     _logged(
+        "credentials-denied",
+        r"(?P<why>An error occurred \(AccessDenied\)[^\n]*|[^\n]* does not have storage\.[^\n]*"
+        r"|AuthorizationPermissionMismatch|Authentication failed for '[^'\n]*'"
+        r"|could not read Username for '[^'\n]*'|Permission denied \(publickey[^\n]*)",
+        "the program's credentials are refused, or it has none|: {why}",
+        "give others with `secrets` or --secret, or with a service account of the cloud",
+    ),
+    _logged(
+        "model-missing",
+        r"(?:RepositoryNotFoundError|Repository Not Found for url)",
+        "the model or dataset is not found, or it is private",
+        "check its name; for a private one, give a token: `--secret HF_TOKEN`",
+    ),
+    _logged(
         "name-unknown",
         r"(?:Temporary failure in name resolution|NameResolutionError|Could not resolve host)",
         "the name of a host cannot be resolved",
@@ -566,6 +608,38 @@ RUN: tuple[Rule, ...] = (
         r"|collective operation timeout)",
         "it lost the connection to other nodes",
         "see the first node that failed: `kubectl sky status {id}`",
+    ),
+    _logged(
+        "network-unreachable",
+        r"(?P<why>Network is unreachable|couldn't connect to '[^'\n]+')",
+        "the program cannot reach the network|: {why}",
+        "a NetworkPolicy may forbid the way out; or set HTTPS_PROXY in envs",
+    ),
+    _logged(
+        "certificate-untrusted",
+        r"(?:CERTIFICATE_VERIFY_FAILED|SSL certificate problem)",
+        "the program does not trust the certificate of a server",
+        "install its CA in setup, or use an image that has it",
+    ),
+    _logged(
+        "program-out-of-memory",
+        r"(?:\bMemoryError\b|Unable to allocate \S+ \w+ for an array|std::bad_alloc"
+        r"|DefaultCPUAllocator: (?:not enough|can't allocate) memory)",
+        "the program got no more memory",
+        "request more with resources.memory or --memory",
+    ),
+    _logged(
+        "files-open",
+        r"Too many open files",
+        "the program has too many open files",
+        "use fewer workers, or raise the limit in run: ulimit -n 65536",
+    ),
+    _logged(
+        "file-missing",
+        r"(?:FileNotFoundError: \[Errno 2\] No such file or directory: '|can't open file ')"
+        r"(?P<path>[^'\n]+)'",
+        'file "{path}" not found',
+        "check workdir, the ignore files, file_mounts and volumes: `kubectl sky status {id}`",
     ),
     Rule(
         "command-missing",

@@ -50,6 +50,13 @@ _ROWS = (
         "{advice}",
     ),
     (
+        "being-removed",
+        r"untolerated taint.*(?:ByClusterAutoscaler|karpenter\.sh/disrupt"
+        r"|node\.kubernetes\.io/out-of-service|aws-node-termination-handler)",
+        "{about} cluster nodes are being removed",
+        "wait for other cluster nodes",
+    ),
+    (
         "not-ready",
         r"untolerated taint.*(?:node\.kubernetes\.io/(?:not-ready|unreachable|network-unavailable)"
         r"|cloudprovider\.kubernetes\.io/uninitialized)",
@@ -82,7 +89,7 @@ _ROWS = (
     ),
     (
         "exclusive-pods",
-        r"didn't satisfy existing pods anti-affinity",
+        r"(?:didn't|did not) satisfy existing pods anti-affinity",
         "{about} cluster nodes run pods that allow no others there",
         "wait until they finish",
     ),
@@ -117,6 +124,18 @@ _ROWS = (
         "see `kubectl get pv`; use a ReadWriteMany volume, or cluster nodes in its zone",
     ),
     (
+        "volume-missing",
+        r"bound to non-existent|non-existent pv",
+        "the PersistentVolume of a PVC does not exist any more",
+        "see `kubectl sky volumes list`; delete the volume and create it again",
+    ),
+    (
+        "volume-unavailable",
+        r"find available persistent volumes",
+        "{about} cluster nodes have no PersistentVolume that fits the PVC, and none is made",
+        "create the volume with a --storage-class that provisions, or ask a cluster admin",
+    ),
+    (
         "volume-count",
         r"exceed max volume count",
         "{about} cluster nodes have reached their maximum number of volumes",
@@ -142,7 +161,8 @@ _ROWS = (
     ),
     (
         "claim-missing",
-        r'persistentvolumeclaim "(?P<claim>[^"]+)" not found',
+        r'(?:persistentvolumeclaim "|could not find v1\.PersistentVolumeClaim "[^/"]+/)'
+        r'(?P<claim>[^"]+)"(?: not found|$)',
         'PVC "{claim}" not found in namespace "{namespace}"||{later}',
         "{advice}",
     ),
@@ -160,7 +180,8 @@ _ROWS = (
     ),
     (
         "resource-claim",
-        r"[Rr]esource ?[Cc]laim|cannot allocate all claims|device class (?P<class>\S+) does not",
+        r"[Rr]esource ?[Cc]laim|cannot allocate all claims|resource driver"
+        r"|device class (?P<class>\S+) does not",
         "{devices}|{numbers}||{have}",
         "{advice}",
     ),

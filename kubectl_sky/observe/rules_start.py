@@ -1,5 +1,6 @@
 """Explain why a node's container does not start: configuration, runtime, network, rejection."""
 
+import re
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -8,6 +9,15 @@ from kubectl_sky.observe.findings import Rule, Stage, find_host
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 
 _CONFIG = "CreateContainerConfigError"
+_EXHAUSTED = (
+    r"no space left on device|cannot allocate memory|too many open files|input/output error"
+    r"|[Rr]esource temporarily unavailable|[Rr]ead-only file system|device or resource busy"
+)
+_WRAPPERS = re.compile(
+    r"(?:Failed to create pod sandbox: |rpc error: code = \w+ desc = |OCI runtime create failed: "
+    r"|failed to create (?:containerd|shim) task: |runc create failed: "
+    r"|unable to start container process: |error during container init: )+"
+)
 _START = "RunContainerError|CreateContainerError|StartError.*|ContainerCannotRun.*"
 
 
@@ -16,7 +26,19 @@ def _config(name: str, reason: str, message: str, what: str, then: str) -> Rule:
 
 
 def _ended(name: str, message: str, what: str, then: str) -> Rule:
-    return Rule(name, Stage.START, SignalSource.ENDED, what, then, reason=_START, message=message)
+    source = SignalSource.ENDED
+    return Rule(
+        name, Stage.START, source, what, then, _START, message=message, detail=_host_and_text
+    )
+
+
+def _host_and_text(
+    snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the cluster node, and the message without what each layer puts before it."""
+    wrapped = _WRAPPERS.match(signal.message)
+    text = signal.message[wrapped.end() :] if wrapped else signal.message
+    return {**find_host(snapshot, signal, groups), "text": text}
 
 
 def _starts(name: str, message: str, what: str, then: str) -> tuple[Rule, Rule]:
@@ -29,7 +51,7 @@ def _starts(name: str, message: str, what: str, then: str) -> tuple[Rule, Rule]:
         then,
         reason=_START,
         message=message,
-        detail=find_host,
+        detail=_host_and_text,
     )
     return rule, replace(rule, source=SignalSource.WAITING, reason=f"{_START}|{_CONFIG}")
 
@@ -66,7 +88,7 @@ def _sandbox(name: str, message: str, what: str, then: str) -> Rule:
         then,
         reason="FailedCreatePodSandBox|NetworkNotReady",
         message=message,
-        detail=find_host,
+        detail=_host_and_text,
     )
 
 
@@ -84,6 +106,20 @@ START: tuple[Rule, ...] = (
         r"couldn't find key (?P<key>\S+) in (?P<kind>\w+) (?P<name>\S+)",
         '{kind} "{name}" has no key "{key}"',
         "see `kubectl describe {kind} -n {namespace}`",
+    ),
+    _config(
+        "config-key-of-volume",
+        _CONFIG,
+        r"(?P<kind>secret|configmap) references non-existent \w+ key: (?P<key>\S+)",
+        'a {kind} that is mounted has no key "{key}"',
+        "see `kubectl describe {kind} -n {namespace}`; correct `items` in pod_config",
+    ),
+    _config(
+        "config-unread",
+        _CONFIG,
+        r"(?P<why>failed to sync \w+ cache|services have not yet been read at least once)",
+        "the kubelet has not read what the container needs from the API server|: {why}",
+        "wait: it tries again",
     ),
     _config(
         "runs-as-named-user",
@@ -109,7 +145,7 @@ START: tuple[Rule, ...] = (
     _config(
         "sub-path",
         f"{_CONFIG}|{_START}",
-        r"subPath",
+        r"subPath|^stat \S+: no such file",
         "a subPath of a volume cannot be used|: {message}",
         "create the folder on the volume first, or correct the path",
     ),
@@ -136,6 +172,18 @@ START: tuple[Rule, ...] = (
         "submit it with --exclude-node {host}; ask a cluster admin to look at that cluster node",
     ),
     *_starts(
+        "gpu-files-in-image",
+        r"file creation failed: (?:\S*/(?:merged|rootfs|fs))?(?P<file>/\S+): file exists",
+        "the image has a file of the GPU driver, which the cluster node brings: {file}",
+        "use an image without the driver: it needs the CUDA libraries alone",
+    ),
+    *_starts(
+        "gpu-runtime",
+        r"(?P<why>nvidia-container-cli: .*|[^:]*nvidia-(?:container-runtime|cdi-hook|ctk)\S*.*)",
+        "NVIDIA's container runtime fails on cluster node {host}|: {why}",
+        "submit it with --exclude-node {host}; ask a cluster admin to look at that cluster node",
+    ),
+    *_starts(
         "memory-to-start",
         r"OOM-killed|container init was OOM|memory limit too low",
         "the memory limit is too small for the container to start",
@@ -149,14 +197,75 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "program-refused",
-        r'exec: "(?P<program>[^"]+)": permission denied',
+        r'exec:? "?(?P<program>[^":\s]+)"?: (?:permission denied|operation not permitted)',
         '{about} cannot start: "{program}" is not executable for its user',
-        "make it executable in the image, or set runAsUser",
+        "make it executable in the image, or change the securityContext of pod_config",
+    ),
+    *_starts(
+        "user-missing",
+        r"unable to find (?P<what>user|group) (?P<name>[^:\"]+)",
+        'the image has no {what} "{name}"',
+        "set runAsUser to a number in config.kubernetes.pod_config, or correct USER of the image",
+    ),
+    *_starts(
+        "mount-shape",
+        r"(?P<why>[^:]*(?:mount a directory onto a file|not a directory: ).*)",
+        "a folder is mounted on a file, or a file on a folder|: {text}",
+        "correct mountPath or subPath: a file of a ConfigMap or Secret needs its subPath",
+    ),
+    *_starts(
+        "mount-propagation",
+        r'path "(?P<path>[^"]+)" is mounted on "[^"]*" but it is not a shared',
+        '"{path}" of cluster node {host} cannot be mounted with mountPropagation',
+        "remove mountPropagation from config.kubernetes.pod_config, or ask a cluster admin",
+    ),
+    *_starts(
+        "sysctl",
+        r"sysctl key (?P<key>[\w.]+)",
+        'sysctl "{key}" cannot be set in the pod',
+        "remove it from config.kubernetes.pod_config; one of the host needs a cluster admin",
+    ),
+    *_starts(
+        "device-missing",
+        r'(?:l?stat|symlink|open|device) "?(?P<device>/dev/[^":\s]+)"?.*no such (?:file|device)',
+        'cluster node {host} has no device "{device}"',
+        "submit it with --exclude-node {host}, or choose cluster nodes that have it",
+    ),
+    *_starts(
+        "security-profile",
+        r"(?P<why>[^:]*(?:apparmor|AppArmor|seccomp|SELinux|selinux).*)",
+        "a security profile cannot be used on cluster node {host}|: {why}",
+        "remove it from the securityContext of pod_config, or ask a cluster admin",
+    ),
+    *_starts(
+        "no-command",
+        r"[Nn]o command specified",
+        "{about} has no command, and its image has none",
+        "set command for it in config.kubernetes.pod_config",
+    ),
+    *_starts(
+        "volume-undeclared",
+        r'cannot find volume "(?P<volume>[^"]+)" to mount',
+        'volume "{volume}" is not mounted in the pod any more',
+        "submit the task again; if it stays so, correct volumeMounts in pod_config",
+    ),
+    *_starts(
+        "image-gone",
+        r'failed to get image|image "[^"]*": not found|[Nn]o such image',
+        "its image is no longer on cluster node {host}",
+        "wait: the kubelet pulls it again; if it stays so, submit with --exclude-node {host}",
+    ),
+    *_starts(
+        "host-exhausted",
+        f"(?P<why>{_EXHAUSTED})",
+        "cluster node {host} has no room for the container: {why}",
+        "submit it with --exclude-node {host}; ask a cluster admin to look at that cluster node",
     ),
     *_starts(
         "runtime-slow",
-        r"context deadline exceeded|operation timeout|name .*is reserved for",
-        "the container runtime of the cluster node is slow or restarts|: {message}",
+        r"context deadline exceeded|context canceled|operation timeout|name .*is reserved for"
+        r"|(?:containerd|crio|dockerd?|cri-dockerd)\.sock|transport is closing|ttrpc: closed",
+        "the container runtime of the cluster node is slow or restarts|: {text}",
         "wait: the kubelet tries again; if it stays so, add --exclude-node {host}",
     ),
     _ended(
@@ -180,7 +289,7 @@ START: tuple[Rule, ...] = (
     _ended(
         "start-failed",
         "",
-        "the container cannot start|: {message}",
+        "the container cannot start|: {text}",
         "check the image and config.kubernetes.pod_config",
     ),
     _config(
@@ -189,6 +298,14 @@ START: tuple[Rule, ...] = (
         "",
         "the container cannot start|: {message}",
         "check the image and config.kubernetes.pod_config",
+    ),
+    Rule(
+        "post-start-failed",
+        Stage.START,
+        SignalSource.WAITING,
+        "the postStart hook of {about} failed|: {message}",
+        "correct `lifecycle` in config.kubernetes.pod_config",
+        reason="PostStartHookError",
     ),
     _sandbox(
         "runtime-missing",
@@ -201,30 +318,49 @@ START: tuple[Rule, ...] = (
         r"no (?:IP addresses|addresses|free IP|more IPs?)[^:]*available|no IP addresses"
         r"|failed to assign an IP address|InsufficientCidrBlocks|range is full|No available IP"
         r"|no available IPs?|all .*addresses .*(?:in use|allocated)",
-        "the network of the cluster node has no free address for the pod|: {message}",
+        "the network of the cluster node has no free address for the pod|: {text}",
         "ask a cluster admin, or add --exclude-node {host}",
+    ),
+    _sandbox(
+        "network-missing",
+        r'network-attachment-definitions?\S* "(?P<network>[^"]+)" not found',
+        'NetworkAttachmentDefinition "{network}" not found',
+        "correct the annotation k8s.v1.cni.cncf.io/networks in config.kubernetes.pod_config",
     ),
     _sandbox(
         "network-not-ready",
         r"cni plugin not initialized|cni config uninitialized|network plugin is not ready"
         r"|NetworkPluginNotReady|stat /var/lib/calico/nodename|no networks found in /etc/cni"
-        r"|cilium.*(?:connection refused|no such file)|connect: connection refused",
-        "the network of the cluster node is not ready|: {message}",
+        r"|cilium.*(?:connection refused|no such file)|connect: connection refused"
+        r"|subnet\.env|[Uu]nauthorized|unable to create endpoint|TooManyRequests"
+        r"|waiting for annotations|failed to find plugin|no such network interface|cni0"
+        r"|ClusterInformation|netplugin failed|i/o timeout",
+        "the network of the cluster node is not ready|: {text}",
         "wait; if it stays so, add --exclude-node {host} and ask a cluster admin",
     ),
     _sandbox(
         "sandbox-image",
         r'failed to (?:get sandbox image|pull image) "(?P<image>[^"]+)"',
-        'the cluster node cannot pull its own image "{image}"|: {message}',
+        'the cluster node cannot pull its own image "{image}"|: {text}',
         "ask a cluster admin: pods cannot start on that cluster node",
     ),
-    Rule(
+    _sandbox(
+        "sandbox-exhausted",
+        f"(?P<why>{_EXHAUSTED})",
+        "cluster node {host} has no room for the pod: {why}",
+        "submit with --exclude-node {host}; ask a cluster admin to look at that cluster node",
+    ),
+    _sandbox(
+        "sandbox-slow",
+        r"(?P<why>deadline exceeded|context canceled|name \S+ is reserved for|\w+\.sock.*)",
+        "the container runtime of the cluster node is slow or restarts|: {why}",
+        "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
+    ),
+    _sandbox(
         "sandbox-failed",
-        Stage.START,
-        SignalSource.POD_EVENT,
-        "the cluster node cannot create the pod's sandbox or network|: {message}",
-        "ask a cluster admin",
-        reason="FailedCreatePodSandBox|NetworkNotReady",
+        "",
+        "the cluster node cannot create the pod's sandbox or network|: {text}",
+        "submit with --exclude-node {host}, and ask a cluster admin",
     ),
     Rule(
         "cluster-node-not-ready",
@@ -238,6 +374,30 @@ START: tuple[Rule, ...] = (
         "rejected-affinity",
         "NodeAffinity|TopologyAffinityError|NodeSelectorMismatching",
         ": its labels or NUMA layout do not fit",
+    ),
+    Rule(
+        "rejected-cpus",
+        Stage.START,
+        SignalSource.POD,
+        "cluster node {host} gives whole CPU cores only|: {message}",
+        "request a multiple of that number with --cpus",
+        "SMTAlignmentError",
+        detail=find_host,
+    ),
+    _rejected(
+        "rejected-disk",
+        "UnexpectedAdmissionError",
+        ": its disk is full",
+        "(?=.*no space left)(?:Pod was rejected: )?",
+    ),
+    Rule(
+        "preempted-for-critical",
+        Stage.START,
+        SignalSource.POD,
+        "cluster node {host} stopped the pod for one of the cluster itself|: {message}",
+        "submit the task again{more}",
+        "Preempting",
+        detail=_host_and_retries,
     ),
     _rejected("rejected-devices", "UnexpectedAdmissionError", ": its devices do not work"),
     _rejected(

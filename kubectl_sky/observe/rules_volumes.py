@@ -67,22 +67,41 @@ VOLUMES: tuple[Rule, ...] = (
         "see `kubectl describe quota {quota} -n {namespace}`; request less, or delete a volume",
     ),
     _provision(
+        "storage-secret",
+        r'secrets? "(?P<name>[^"]+)" not found',
+        'Secret "{name}", which the StorageClass of PVC "{about}" names, not found',
+        "ask a cluster admin to create it, or use another --storage-class",
+    ),
+    _provision(
+        "storage-limit",
+        r"(?P<why>[^:=]*(?:[Qq]uota\b.*exceeded|QuotaExceeded|LimitExceeded|exceeded .*limit).*)",
+        'the storage quota of the cloud has no room for PVC "{about}"|: {why}',
+        "create a smaller volume, delete one, or ask a cluster admin for more quota",
+    ),
+    _provision(
+        "storage-size",
+        r"(?P<why>[^:=]*(?:less than (?:the )?minimum|minimum (?:\w+ )?size|OutOfRange"
+        r"|must be (?:at least|between|a multiple)|too small).*)",
+        'the StorageClass of PVC "{about}" takes no volume of this size|: {why}',
+        "create the volume again with another SIZE or --storage-class",
+    ),
+    _provision(
         "storage-denied",
-        r"(?P<why>[^:]*(?:[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden"
+        r"(?P<why>[^:=]*(?:[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden"
         r"|AccessDenied|\b403\b).*)",
         'the provisioner of PVC "{about}" may not create a disk|: {why}',
         "ask a cluster admin: the rights of the storage provisioner are missing",
     ),
     _provision(
         "access-mode",
-        r"(?P<why>[^:]*(?:unsupported access mode|MULTI_NODE|[Vv]olume capabilit|access ?mode).*)",
+        r"(?P<why>[^:=]*(?:unsupported access mode|MULTI_NODE|[Vv]olume capabilit|access ?mode).*)",
         'the StorageClass of PVC "{about}" does not support its access mode|: {why}',
         "create the volume again with another access mode or --storage-class",
     ),
     _provision(
         "storage-full",
-        r"(?P<why>[^:]*(?:insufficient capacity|ResourceExhausted|not enough (?:free )?space"
-        r"|no space left|out of space|OutOfSpace|QuotaExceeded).*)",
+        r"(?P<why>[^:=]*(?:insufficient capacity|ResourceExhausted|not enough (?:free )?space"
+        r"|no space left|out of space|OutOfSpace).*)",
         'the storage has no room for PVC "{about}"|: {why}',
         "create a smaller volume, or use another --storage-class",
     ),
@@ -91,6 +110,25 @@ VOLUMES: tuple[Rule, ...] = (
         r"(?P<why>no available topology found|error generating accessibility requirements.*)",
         'no cluster node can use the storage of PVC "{about}"|: {why}',
         "ask a cluster admin whether the CSI driver runs on the cluster nodes",
+    ),
+    _provision(
+        "provisioning-host-gone",
+        r'(?P<why>nodes? "[^"]+" not found)',
+        'the cluster node for which PVC "{about}" was made is gone|: {why}',
+        "wait: its pod is scheduled again; if it stays so, create the volume again",
+    ),
+    _provision(
+        "provisioning-slow",
+        r"(?P<why>[Dd]eadline ?[Ee]xceeded|context canceled|operation with the given [Vv]olume"
+        r"|already exists.*pending|timed out waiting|\bUnavailable\b)",
+        'the storage for PVC "{about}" is not ready yet|: {why}',
+        "wait; if it stays so, see `kubectl describe pvc {about} -n {namespace}`",
+    ),
+    _provision(
+        "storage-parameters",
+        r"code = InvalidArgument desc = (?P<why>.*)",
+        'the provisioner refuses what PVC "{about}" or its StorageClass asks|: {why}',
+        "use another --storage-class, or ask a cluster admin",
     ),
     Rule(
         "claim-lost",
@@ -125,6 +163,20 @@ VOLUMES: tuple[Rule, ...] = (
         reason="FailedMount",
         message=r'(?P<kind>configmap|secret) "(?P<name>[^"]+)" not found',
     ),
+    _mount(
+        "mount-key",
+        r"references non-existent \w+ key: (?P<key>\S+)",
+        'a Secret or ConfigMap that is mounted has no key "{key}"',
+        "see `kubectl describe secrets,configmaps -n {namespace}`; correct `items` in pod_config",
+    ),
+    _mount(
+        "mount-unread",
+        r"(?P<why>object \S+ not registered|failed to sync \w+ cache"
+        r"|failed to fetch token: (?!.*serviceaccounts? \").*)",
+        "the kubelet has not read what the volume needs from the API server|: {why}",
+        "wait: it tries again",
+        mere=True,
+    ),
     Rule(
         "multi-attach",
         Stage.VOLUMES,
@@ -132,7 +184,14 @@ VOLUMES: tuple[Rule, ...] = (
         "a ReadWriteOnce volume is attached to another cluster node",
         "wait until its pods finish, or use a ReadWriteMany volume",
         reason="FailedAttachVolume",
-        message=r"Multi-Attach",
+        message=r"Multi-Attach|VolumeInUse|already (?:attached|being used)"
+        r"|RESOURCE_IN_USE_BY_ANOTHER|being detached|attachment is being deleted",
+    ),
+    _mount(
+        "driver-silent",
+        r"plugins/(?P<driver>[^/]+)/\S*\.sock",
+        'the CSI driver "{driver}" does not run on cluster node {host}',
+        "wait; if it stays so, submit with --exclude-node {host}, and ask a cluster admin",
     ),
     Rule(
         "driver-missing",
@@ -175,9 +234,17 @@ VOLUMES: tuple[Rule, ...] = (
         "ask a cluster admin: the export, or the access of the service account, must allow it",
     ),
     _mount(
+        "mount-folder",
+        r"(?P<why>[^:=]*(?:reason given by server|MGS specification|is the (?:share|export)).*"
+        r"|mount\.\w+: [^:]*No such file or directory.*|mount error\(2\).*)",
+        "the storage server has no such folder|: {why}",
+        "correct the path of the volume, see `kubectl get pv -o yaml`, or ask a cluster admin",
+    ),
+    _mount(
         "storage-unreachable",
         r"(?P<why>[Cc]onnection timed out|[Cc]onnection refused|[Nn]o route to host"
-        r"|[Nn]etwork is unreachable|Name or service not known|Failed to resolve server[^:]*)",
+        r"|[Nn]etwork is unreachable|Name or service not known|Failed to resolve [^:]*"
+        r"|[Hh]ost is down|i/o timeout|no such host|mount error\(11[0-9]\).*)",
         "the cluster node cannot reach the storage server|: {why}",
         "check the server of the volume in `kubectl get pv -o wide`, or ask a cluster admin",
     ),
@@ -186,6 +253,27 @@ VOLUMES: tuple[Rule, ...] = (
         r"wrong fs type|helper program|unknown filesystem type",
         "the cluster node lacks the program that mounts the volume, such as that of NFS",
         "ask a cluster admin to install it; meanwhile submit with --exclude-node {host}",
+    ),
+    _mount(
+        "mount-options",
+        r"(?P<why>Protocol not supported|requested NFS version[^:]*|incorrect mount option[^:]*"
+        r"|unknown mount option[^:]*|Invalid argument)",
+        "the storage server does not take the mount options of the volume|: {why}",
+        "correct mountOptions of the PersistentVolume or StorageClass, or ask a cluster admin",
+    ),
+    _mount(
+        "volume-damaged",
+        r"(?P<why>[^:=]*(?:\bfsck\b|superblock|[Ss]tructure needs cleaning"
+        r"|input/output error|[Bb]ad message).*)",
+        "the file system of the volume is damaged|: {why}",
+        "ask a cluster admin to check and repair it",
+    ),
+    _mount(
+        "mount-exhausted",
+        r"(?P<why>signal: killed|[Cc]annot allocate memory|too many open files"
+        r"|no space left on device|[Rr]esource temporarily unavailable)",
+        "cluster node {host} has no room to mount the volume: {why}",
+        "submit with --exclude-node {host}; ask a cluster admin to look at that cluster node",
     ),
     _mount(
         "attach-zone",
@@ -201,11 +289,25 @@ VOLUMES: tuple[Rule, ...] = (
         "submit with --exclude-node {host}, or wait until other workloads finish",
     ),
     _mount(
+        "attach-host",
+        r"(?P<why>(?:(?:[Ii]nstance|[Nn]ode|VM|server) \"?[^\s\"]+\"?|[Ii]nstance)"
+        r" (?:not found|does not exist))",
+        "the storage does not know cluster node {host}|: {why}",
+        "submit with --exclude-node {host}, and ask a cluster admin",
+    ),
+    _mount(
         "disk-missing",
-        r"code = NotFound desc = (?!.*bucket)|[Vv]olume \S+ (?:not found|does not exist)"
-        r"|InvalidVolume\.NotFound",
-        "the disk of the volume does not exist any more",
-        "delete the volume and create it again; its data is lost",
+        r"(?P<why>[^:=]*\b(?:[Vv]olume|[Dd]isk|PersistentVolume)\b[^:]*(?:not found|does not exist)"
+        r"|InvalidVolume\.NotFound.*|code = NotFound desc = .*\b(?:vol-|pvc-|disks?/|[Vv]olume).*)",
+        "the disk of the volume is not found|: {why}",
+        "ask a cluster admin; if it was deleted, its data is lost: create the volume again",
+    ),
+    _mount(
+        "mount-unbound",
+        r"PVC is not bound|[Pp]ersistent[Vv]olume[Cc]laim is not bound",
+        "the PVC of a volume is not bound yet",
+        "see `kubectl sky volumes list`",
+        mere=True,
     ),
     _mount(
         "mount-slow",
@@ -220,7 +322,8 @@ VOLUMES: tuple[Rule, ...] = (
         Stage.VOLUMES,
         SignalSource.POD_EVENT,
         "mounting a volume failed|: {message}",
-        "see `kubectl sky volumes list`",
+        "see `kubectl sky volumes list`; if only cluster node {host} fails, add --exclude-node",
         reason="FailedMount|FailedAttachVolume|FailedMapVolume",
+        detail=find_host,
     ),
 )

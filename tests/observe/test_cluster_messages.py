@@ -1,8 +1,10 @@
 """Texts of runtimes, registries, kubelets and networks, each with its cause and next step."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 from kubectl_sky.observe.findings import find_cause
 from kubectl_sky.observe.rules import RULES
@@ -507,6 +509,7 @@ LOGS = (
     Text("address-in-use", "RuntimeError: Address already in use: [::]:29500", "port"),
 )
 
+REPORTED = yaml.safe_load((Path(__file__).parent / "reported_messages.yaml").read_text())
 TEXTS = (
     *PULLS,
     *UNSIGNED,
@@ -521,6 +524,7 @@ TEXTS = (
     *PLACES,
     *SCALED.values(),
     *LOGS,
+    *(Text(item["rule"], item["message"], item.get("says", "")) for item in REPORTED),
 )
 
 
@@ -580,5 +584,11 @@ def test_text_of_a_cluster_has_its_cause(source: SignalSource, reason: str, text
     check(source, reason, text)
 
 
+@pytest.mark.parametrize("item", REPORTED, ids=lambda item: item["message"][-40:])
+def test_text_of_a_report_has_its_cause(item: dict[str, str]) -> None:
+    text = Text(item["rule"], item["message"], item.get("says", ""))
+    check(SignalSource[item["source"].upper()], item.get("reason", ""), text)
+
+
 def test_corpus_is_large() -> None:
-    assert len({text.message for text in TEXTS}) >= 120
+    assert len({text.message for text in TEXTS}) >= 300
