@@ -303,7 +303,7 @@ START: tuple[Rule, ...] = (
         "post-start-failed",
         Stage.START,
         SignalSource.WAITING,
-        "the postStart hook of {about} failed|: {message}",
+        "a postStart hook failed|: {message}",
         "correct `lifecycle` in config.kubernetes.pod_config",
         reason="PostStartHookError",
     ),
