@@ -41,7 +41,7 @@ _WHICH = r'^(?:.*?image "(?P<image>[^"]+)")?.*?'
 IMAGE: tuple[Rule, ...] = (
     _image(
         "image-name",
-        r'name "(?P<image>[^"]+)": (?P<rest>.*)',
+        r'^(?:.*?"(?P<image>[^"]+)")?.*?(?P<rest>invalid reference format.*|$)',
         'invalid image name "{image}"|: {rest}',
         "correct resources.image_id or --image",
         "InvalidImageName",
@@ -69,7 +69,7 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-unsigned",
-        _WHICH + r"(?P<why>(?:[Ss]ource image rejected|[Ss]ignature|.*signature).*)",
+        _WHICH + r"(?P<why>(?:[Ss]ource image rejected|[Ss]ignature|[^:]*signature).*)",
         'the cluster node accepts signed images only, and refuses image "{image}"|: {why}',
         "sign the image, or ask a cluster admin which images are allowed",
         f"{_PULL}|SignatureValidationFailed",

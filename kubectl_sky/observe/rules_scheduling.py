@@ -192,6 +192,18 @@ _ROWS = (
         "wait for the autoscaler, or ask a cluster admin",
     ),
     (
+        "gpu-share",
+        r"node unregister|^Card[A-Z]|Insufficient\w*Card|Cards\w*Insufficient|NodeUnfit",
+        "HAMi finds no GPU for it on {about} cluster nodes|: {message}",
+        "request less GPU memory, or ask a cluster admin whether HAMi's device plugin runs",
+    ),
+    (
+        "gang-unschedulable",
+        r"gang unschedulable|pod group is not ready",
+        "its nodes start together, and there is no room for all|: {message}",
+        "wait, or request fewer or smaller nodes",
+    ),
+    (
         "gated",
         r"non-empty scheduling gates",
         "its pods have scheduling gates",

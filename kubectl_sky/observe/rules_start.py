@@ -185,19 +185,26 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "memory-to-start",
-        r"OOM-killed|container init was OOM|memory limit too low",
+        r"OOM-killed|container init was OOM|memory limit too low|write init-p: broken pipe",
         "the memory limit is too small for the container to start",
         "request more with resources.memory or --memory",
     ),
     *_starts(
+        "cpu-limit-refused",
+        r"cpu\.(?:cfs_quota_us|max|weight|shares): invalid argument",
+        "cluster node {host} cannot give the container its CPU limit",
+        "request fewer cpus, or submit it with --exclude-node {host}",
+    ),
+    *_starts(
         "folder-missing",
-        r'chdir to cwd \("(?P<folder>[^"]*)"\)[^:]*: (?P<why>[^:"]*)',
+        r'(?:chdir to cwd \("|mkdir )(?P<folder>/[^":]*)(?:"\)[^:]*)?:'
+        r" (?P<why>(?:not a directory|read-only|permission denied|no such file)[^:\"]*)",
         'the working directory "{folder}" of the image cannot be used|: {why}',
         "correct workingDir in config.kubernetes.pod_config, or the image's WORKDIR",
     ),
     *_starts(
         "program-refused",
-        r'exec:? "?(?P<program>[^":\s]+)"?: (?:permission denied|operation not permitted)',
+        r'exec:? \\?"?(?P<program>[^":\s\\]+)\\?"?: (?:permission denied|operation not permitted)',
         '{about} cannot start: "{program}" is not executable for its user',
         "make it executable in the image, or change the securityContext of pod_config",
     ),
@@ -264,19 +271,26 @@ START: tuple[Rule, ...] = (
     *_starts(
         "runtime-slow",
         r"context deadline exceeded|context canceled|operation timeout|name .*is reserved for"
-        r"|(?:containerd|crio|dockerd?|cri-dockerd)\.sock|transport is closing|ttrpc: closed",
+        r"|(?:containerd|crio|dockerd?|cri-dockerd)\.sock|transport is closing|ttrpc: closed"
+        r"|namespace path: lstat /proc",
         "the container runtime of the cluster node is slow or restarts|: {text}",
         "wait: the kubelet tries again; if it stays so, add --exclude-node {host}",
     ),
     _ended(
         "shell-missing",
-        r'exec: "(?P<program>/bin/sh)"',
+        r'exec: \\?"(?P<program>(?:/bin/)?sh)\\?"',
         "the image has no shell ({program})",
         "use an image with /bin/sh, which runs setup and run",
     ),
     _ended(
+        "command-lacks-program",
+        r'exec: \\?"(?P<argument>-[^"]*?)\\?"',
+        'the image has no entrypoint, so "{argument}" was taken for the program',
+        "set command besides args in config.kubernetes.pod_config",
+    ),
+    _ended(
         "program-missing",
-        r'exec: "(?P<program>[^"]+)".*(?:no such file|not found)',
+        r'exec: \\?"(?P<program>[^"]+?)\\?".*(?:no such file|not found)',
         '{about} cannot start: "{program}" not found in the image',
         "use an image that has it",
     ),
@@ -317,7 +331,8 @@ START: tuple[Rule, ...] = (
         "pod-addresses",
         r"no (?:IP addresses|addresses|free IP|more IPs?)[^:]*available|no IP addresses"
         r"|failed to assign an IP address|InsufficientCidrBlocks|range is full|No available IP"
-        r"|no available IPs?|all .*addresses .*(?:in use|allocated)",
+        r"|no available IPs?|AllocateIPConfig|IPAM\b.*?[Ff]ailed"
+        r"|all .*addresses .*(?:in use|allocated)",
         "the network of the cluster node has no free address for the pod|: {text}",
         "ask a cluster admin, or add --exclude-node {host}",
     ),
@@ -333,7 +348,7 @@ START: tuple[Rule, ...] = (
         r"|NetworkPluginNotReady|stat /var/lib/calico/nodename|no networks found in /etc/cni"
         r"|cilium.*(?:connection refused|no such file)|connect: connection refused"
         r"|subnet\.env|[Uu]nauthorized|unable to create endpoint|TooManyRequests"
-        r"|waiting for annotations|failed to find plugin|no such network interface|cni0"
+        r"|timed out waiting for|failed to find plugin|no such network interface|cni0"
         r"|ClusterInformation|netplugin failed|i/o timeout",
         "the network of the cluster node is not ready|: {text}",
         "wait; if it stays so, add --exclude-node {host} and ask a cluster admin",

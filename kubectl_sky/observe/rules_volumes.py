@@ -143,7 +143,7 @@ VOLUMES: tuple[Rule, ...] = (
         Stage.VOLUMES,
         SignalSource.CLAIM,
         'provisioning of PVC "{about}" failed|: {message}',
-        "see `kubectl describe pvc {about} -n {namespace}`",
+        "see `kubectl describe pvc {about} -n {namespace}`; another --storage-class may work",
         reason="ProvisioningFailed",
     ),
     _volume(
@@ -183,8 +183,9 @@ VOLUMES: tuple[Rule, ...] = (
         SignalSource.POD_EVENT,
         "a ReadWriteOnce volume is attached to another cluster node",
         "wait until its pods finish, or use a ReadWriteMany volume",
-        reason="FailedAttachVolume",
-        message=r"Multi-Attach|VolumeInUse|already (?:attached|being used)"
+        reason="FailedAttachVolume|FailedMount",
+        message=r"Multi-Attach|VolumeInUse|(?:already|still) (?:attached|being used)"
+        r"|attached to (?:a )?(?:different|another)"
         r"|RESOURCE_IN_USE_BY_ANOTHER|being detached|attachment is being deleted",
     ),
     _mount(
@@ -228,10 +229,16 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-denied",
-        r"(?P<why>(?:[\w.]*: )?(?:[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied"
+        r"(?P<why>(?:[\w.]+: )?(?:[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied"
         r"|[^:]*not authorized|[^:]*\b403\b|Unauthenticated|No signing credentials).*)",
         "the storage refuses the mount|: {why}",
         "ask a cluster admin: the export, or the access of the service account, must allow it",
+    ),
+    _mount(
+        "secrets-store",
+        r"failed to mount secrets store objects[^:]*(?:, err)?: (?P<why>.*)",
+        "the secret store does not give the secrets of a volume|: {why}",
+        "check the names in its SecretProviderClass, and the access of the service account",
     ),
     _mount(
         "mount-folder",
@@ -244,7 +251,7 @@ VOLUMES: tuple[Rule, ...] = (
         "storage-unreachable",
         r"(?P<why>[Cc]onnection timed out|[Cc]onnection refused|[Nn]o route to host"
         r"|[Nn]etwork is unreachable|Name or service not known|Failed to resolve [^:]*"
-        r"|[Hh]ost is down|i/o timeout|no such host|mount error\(11[0-9]\).*)",
+        r"|Is the MGS running|[Hh]ost is down|i/o timeout|no such host|mount error\(11[0-9]\).*)",
         "the cluster node cannot reach the storage server|: {why}",
         "check the server of the volume in `kubectl get pv -o wide`, or ask a cluster admin",
     ),
@@ -311,7 +318,8 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-slow",
-        r"timed out waiting for the condition|[Dd]eadline ?[Ee]xceeded|context deadline"
+        r"timed out waiting|expected device to be attached|being attached"
+        r"|[Dd]eadline ?[Ee]xceeded|context deadline"
         r"|operation with the given [Vv]olume",
         "a volume is not mounted yet|: {message}",
         "wait; if it stays so, see `kubectl describe pvc -n {namespace}`",
