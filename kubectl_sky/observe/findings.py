@@ -23,6 +23,7 @@ BEING_DELETED = "being-deleted"  # a rule that explains no other symptom
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
 _OWN_WORDS = {"id", "namespace", "end", "code"}  # in sentences of rules; others quote something
+_BEGINNINGS = re.compile(r": | desc = ")  # of the clauses of a message
 _ENDS = (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
 
 
@@ -46,7 +47,8 @@ class Rule(Struct, frozen=True):
     """One known failure: the symptom that shows it, what it means and what to do.
 
     `what` and `then` are format strings with the named groups of `message`, `id`, `namespace`,
-    `about`, `reason`, `message`, `end`, and the values that `detail` adds. `|` divides `what` into
+    `about`, `reason`, `message`, `end`, `why` (the message from the clause on that matches), and
+    the values that `detail` adds. `|` divides `what` into
     up to three parts: the headline has the first one, and the second one if it is short.
     """
 
@@ -195,6 +197,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
 
     words = _Words(
         groups,
+        why=groups.get("why") or _clause(signal.message, match.start()),
         id=snapshot.task_id,
         namespace=snapshot.namespace,
         about=signal.about,
@@ -224,6 +227,12 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         source=rule.source,
         mere=rule.mere,
     )
+
+
+def _clause(message: str, position: int) -> str:
+    """Return the end of a message, from the beginning of the clause at a position."""
+    starts = (it.end() for it in _BEGINNINGS.finditer(message, 0, position))
+    return message[max(starts, default=0) :]
 
 
 def _headline(parts: Sequence[str]) -> str:

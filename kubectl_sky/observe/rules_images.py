@@ -1,5 +1,6 @@
 """Explain why the image of a node is not pulled."""
 
+import re
 from collections.abc import Mapping
 
 from kubectl_sky.observe.findings import Rule, Stage, find_host
@@ -7,6 +8,7 @@ from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.words import names
 from kubectl_sky.words.pod_objects import NO_POD
 
+_IMAGE = re.compile(r'image "([^"]+)"')
 _PULL = "ErrImagePull|ImagePullBackOff|RegistryUnavailable"
 
 
@@ -28,7 +30,9 @@ def _image_and_host(
 ) -> Mapping[str, str]:
     """Return the image, which not each message quotes: then that of the main container."""
     host = find_host(snapshot, signal, groups)
-    if image := groups.get("image"):
+    quoted = _IMAGE.search(signal.message)
+    image = groups.get("image") or (quoted[1] if quoted else "")
+    if image:
         return {**host, "image": image}
     pod = next((snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods), NO_POD)
     containers = pod.spec.containers
@@ -37,7 +41,6 @@ def _image_and_host(
 
 
 # The order matters: a text that says more stands before one that is a part of others.
-_WHICH = r'^(?:.*?image "(?P<image>[^"]+)")?.*?'
 IMAGE: tuple[Rule, ...] = (
     _image(
         "image-name",
@@ -55,60 +58,60 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-short-name",
-        _WHICH + r"(?P<why>short[- ]name.*)",
+        r"short[- ]name",
         'the container runtime needs the full name of image "{image}"|: {why}',
         "write it with its registry, such as docker.io/library/python:3.12",
         f"{_PULL}|ImageInspectError",
     ),
     _image(
         "image-runtime-silent",
-        _WHICH + r"(?P<why>(?:containerd|crio|dockerd?|cri-dockerd)\.sock.*)",
+        r"(?:containerd|crio|dockerd?|cri-dockerd)\.sock",
         'the container runtime of the cluster node does not answer||; image "{image}" waits',
         "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
         f"{_PULL}|ImageInspectError",
     ),
     _image(
         "image-unsigned",
-        _WHICH + r"(?P<why>(?:[Ss]ource image rejected|[Ss]ignature|[^:]*signature).*)",
+        r"[Ss]ource image rejected|[Ss]ignature",
         'the cluster node accepts signed images only, and refuses image "{image}"|: {why}',
         "sign the image, or ask a cluster admin which images are allowed",
         f"{_PULL}|SignatureValidationFailed",
     ),
     _image(
         "image-rate",
-        _WHICH + r"(?:toomanyrequests|rate limit|\b429\b|too many requests)",
+        r"(?:toomanyrequests|rate limit|\b429\b|too many requests)",
         'registry rate limit reached for image "{image}"',
         "log in with SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER, or use a mirror",
     ),
     _image(
         "image-queue",
-        _WHICH + r"pull QPS exceeded",
+        r"pull QPS exceeded",
         'the cluster node pulls many images; image "{image}" waits',
         "wait: the kubelet tries again",
     ),
     _image(
         "image-space",
-        _WHICH + r"(?:no space left on device|disk quota exceeded)",
+        r"(?:no space left on device|disk quota exceeded)",
         'the disk of the cluster node is full||; cannot pull image "{image}"',
         "ask a cluster admin, or use a smaller image",
     ),
     _image(
         "image-store",
-        _WHICH + r"(?P<why>input/output error|[Rr]ead-only file system|[Ss]tructure needs cleaning"
-        r"|too many levels of symbolic links|failed to prepare extraction snapshot.*"
-        r"|[^:]*snapshotter.*|content digest [^\"]*: not found)",
+        r"input/output error|[Rr]ead-only file system|[Ss]tructure needs cleaning"
+        r"|too many levels of symbolic links|failed to prepare extraction snapshot"
+        r"|snapshotter|content digest [^\"]{,100}: not found",
         'cluster node {host} cannot store image "{image}"|: {why}',
         "submit with --exclude-node {host}; ask a cluster admin to look at its disk",
     ),
     _image(
         "image-users",
-        _WHICH + r"(?P<why>insufficient UIDs or GIDs[^:]*|lchown [^:]*: invalid argument)",
+        r"insufficient UIDs or GIDs|lchown [^:]{,200}: invalid argument",
         'image "{image}" has files of users that the cluster node cannot map|: {why}',
         "build the image with smaller user ids, or remove hostUsers from pod_config",
     ),
     _image(
         "image-platform",
-        _WHICH + r"(?:no match for platform|no matching manifest for|no image found in .*for arch"
+        r"(?:no match for platform|no matching manifest for|no image found in .*for arch"
         r"|does not match the specified platform|image operating system \S+ cannot be used)",
         'image "{image}" does not support the platform of the cluster node||: its CPU architecture'
         " or operating system",
@@ -116,33 +119,33 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-format",
-        _WHICH + r"(?:schema ?1|manifest\.v1\+|[Mm]edia type .*(?:no longer|not) supported"
+        r"(?:schema ?1|manifest\.v1\+|[Mm]edia type .*(?:no longer|not) supported"
         r"|unsupported (?:MIME|media) ?type|mediaType in manifest|media type unexpected)",
         'image "{image}" has a format that the container runtime does not support',
         "build and push it again with a current tool",
     ),
     _image(
         "registry-untrusted",
-        _WHICH + r"(?P<why>x509: certificate.*|certificate (?:signed by|has expired|is valid).*"
+        r"(?P<why>x509: certificate.*|certificate (?:signed by|has expired|is valid).*"
         r"|tls: failed to verify certificate.*|self[- ]signed certificate.*|x509: .*)",
         'the cluster node does not trust the registry of image "{image}"|: {why}',
         "ask a cluster admin to add the registry's CA to the container runtime, or to renew it",
     ),
     _image(
         "registry-http",
-        _WHICH + r"server gave HTTP response to HTTPS client",
+        r"server gave HTTP response to HTTPS client",
         'the registry of image "{image}" has no TLS, and the container runtime requires it',
         "use a registry with TLS, or ask a cluster admin to allow this one without",
     ),
     _image(
         "registry-proxy",
-        _WHICH + r"\b407\b",
+        r"\b407\b",
         'the proxy before the registry of image "{image}" requires a log-in',
         "ask a cluster admin: the container runtime has no password for its proxy",
     ),
     _image(
         "registry-unreachable",
-        _WHICH + r"(?P<why>no such host|connection refused|connection reset by peer|i/o timeout"
+        r"(?P<why>no such host|connection refused|connection reset by peer|i/o timeout"
         r"|TLS handshake timeout|no route to host|network is unreachable|network is down"
         r"|host is down|server misbehaving|[Tt]emporary failure in name resolution"
         r"|proxyconnect tcp[^\"]*|connect: connection timed out|Client\.Timeout[^\"]*"
@@ -154,13 +157,13 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-credentials",
-        _WHICH + r"(?P<why>[^:]*credential provider.*|[^:]*unable to retrieve auth.*)",
+        r"credential provider|unable to retrieve auth",
         'the cluster node gets no credentials for the registry of image "{image}"|: {why}',
         "ask a cluster admin; or set SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER",
     ),
     _image(
         "image-access",
-        _WHICH + r"(?:unauthorized|denied|authorization failed|authentication required"
+        r"(?:unauthorized|denied|authorization failed|authentication required"
         r"|no basic auth credentials|insufficient_scope|authorization token has expired"
         r"|\b403\b|\b401\b|[Ff]orbidden|failed to fetch (?:oauth|anonymous) token)",
         'no permission to pull image "{image}"||, or it does not exist',
@@ -168,14 +171,14 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "registry-failed",
-        _WHICH + r"(?P<why>(?:unexpected status\S*.*|received unexpected HTTP status: )?\b50[0-9]\b"
+        r"(?P<why>(?:unexpected status\S*.*|received unexpected HTTP status: )?\b50[0-9]\b"
         r"[^\"]*|RegistryUnavailable)",
         'the registry of image "{image}" fails|: {why}',
         "wait: the kubelet tries again; see the status of the registry",
     ),
     _image(
         "image-damaged",
-        _WHICH + r"(?P<why>failed to extract layer.*|failed to register layer.*"
+        r"(?P<why>failed to extract layer.*|failed to register layer.*"
         r"|(?:unexpected|failed) (?:commit digest|size validation|digest).*"
         r"|invalid tar header.*|archive/tar.*|filesystem layer verification failed.*"
         r"|mismatched image rootfs.*)",
@@ -184,27 +187,27 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-missing",
-        _WHICH + r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown|\b404\b"
+        r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown|\b404\b"
         r"|not found: does not exist|repository \S+ not found|[Nn]o such image)",
         'image "{image}" not found in the registry',
         "check name and tag in resources.image_id or --image",
     ),
     _image(
         "image-refused",
-        _WHICH + r"(?P<why>\b4\d\d [A-Z][a-z]+.*)",
+        r"(?P<why>\b4\d\d [A-Z][a-z]+.*)",
         'the registry refuses image "{image}"|: {why}',
         "check its name; ask those who run the registry",
     ),
     _image(
         "image-interrupted",
-        _WHICH + r"(?P<why>context canceled|context deadline exceeded"
+        r"(?P<why>context canceled|context deadline exceeded"
         r"|code = (?:Canceled|DeadlineExceeded|ResourceExhausted|Unavailable) desc = .*)",
         'the pull of image "{image}" was interrupted|: {why}',
         "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
     ),
     _image(
         "image-failed",
-        _WHICH,
+        "",
         'pulling image "{image}" failed|: {message}',
         "check resources.image_id or --image",
         f"{_PULL}|SignatureValidationFailed|ImageInspectError",

@@ -179,7 +179,7 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "gpu-runtime",
-        r"(?P<why>nvidia-container-cli: .*|[^:]*nvidia-(?:container-runtime|cdi-hook|ctk)\S*.*)",
+        r"nvidia-container-cli: |nvidia-(?:container-runtime|cdi-hook|ctk)",
         "NVIDIA's container runtime fails on cluster node {host}|: {why}",
         "submit it with --exclude-node {host}; ask a cluster admin to look at that cluster node",
     ),
@@ -216,7 +216,7 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "mount-shape",
-        r"(?P<why>[^:]*(?:mount a directory onto a file|not a directory: ).*)",
+        r"mount a directory onto a file|not a directory: ",
         "a folder is mounted on a file, or a file on a folder|: {text}",
         "correct mountPath or subPath: a file of a ConfigMap or Secret needs its subPath",
     ),
@@ -240,7 +240,7 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "security-profile",
-        r"(?P<why>[^:]*(?:apparmor|AppArmor|seccomp|SELinux|selinux).*)",
+        r"apparmor|AppArmor|seccomp|SELinux|selinux",
         "a security profile cannot be used on cluster node {host}|: {why}",
         "remove it from the securityContext of pod_config, or ask a cluster admin",
     ),
@@ -367,7 +367,7 @@ START: tuple[Rule, ...] = (
     ),
     _sandbox(
         "sandbox-slow",
-        r"(?P<why>deadline exceeded|context canceled|name \S+ is reserved for|\w+\.sock.*)",
+        r"deadline exceeded|context canceled|name \S+ is reserved for|\w+\.sock",
         "the container runtime of the cluster node is slow or restarts|: {why}",
         "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
     ),

@@ -74,53 +74,52 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _provision(
         "storage-limit",
-        r"(?P<why>[^:=]*(?:[Qq]uota\b.*exceeded|QuotaExceeded|LimitExceeded|exceeded .*limit).*)",
+        r"[Qq]uota\b[^:]{,80}exceeded|QuotaExceeded|LimitExceeded|exceeded [^:]{,80}limit",
         'the storage quota of the cloud has no room for PVC "{about}"|: {why}',
         "create a smaller volume, delete one, or ask a cluster admin for more quota",
     ),
     _provision(
         "storage-size",
-        r"(?P<why>[^:=]*(?:less than (?:the )?minimum|minimum (?:\w+ )?size|OutOfRange"
-        r"|must be (?:at least|between|a multiple)|too small).*)",
+        r"less than (?:the )?minimum|minimum (?:\w+ )?size|OutOfRange"
+        r"|must be (?:at least|between|a multiple)|too small",
         'the StorageClass of PVC "{about}" takes no volume of this size|: {why}',
         "create the volume again with another SIZE or --storage-class",
     ),
     _provision(
         "storage-denied",
-        r"(?P<why>[^:=]*(?:[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden"
-        r"|AccessDenied|\b403\b).*)",
+        r"[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden|AccessDenied|\b403\b",
         'the provisioner of PVC "{about}" may not create a disk|: {why}',
         "ask a cluster admin: the rights of the storage provisioner are missing",
     ),
     _provision(
         "access-mode",
-        r"(?P<why>[^:=]*(?:unsupported access mode|MULTI_NODE|[Vv]olume capabilit|access ?mode).*)",
+        r"unsupported access mode|MULTI_NODE|[Vv]olume capabilit|access ?mode",
         'the StorageClass of PVC "{about}" does not support its access mode|: {why}',
         "create the volume again with another access mode or --storage-class",
     ),
     _provision(
         "storage-full",
-        r"(?P<why>[^:=]*(?:insufficient capacity|ResourceExhausted|not enough (?:free )?space"
-        r"|no space left|out of space|OutOfSpace).*)",
+        r"insufficient capacity|ResourceExhausted|not enough (?:free )?space"
+        r"|no space left|out of space|OutOfSpace",
         'the storage has no room for PVC "{about}"|: {why}',
         "create a smaller volume, or use another --storage-class",
     ),
     _provision(
         "storage-topology",
-        r"(?P<why>no available topology found|error generating accessibility requirements.*)",
+        r"no available topology found|error generating accessibility requirements",
         'no cluster node can use the storage of PVC "{about}"|: {why}',
         "ask a cluster admin whether the CSI driver runs on the cluster nodes",
     ),
     _provision(
         "provisioning-host-gone",
-        r'(?P<why>nodes? "[^"]+" not found)',
+        r'nodes? "[^"]+" not found',
         'the cluster node for which PVC "{about}" was made is gone|: {why}',
         "wait: its pod is scheduled again; if it stays so, create the volume again",
     ),
     _provision(
         "provisioning-slow",
-        r"(?P<why>[Dd]eadline ?[Ee]xceeded|context canceled|operation with the given [Vv]olume"
-        r"|already exists.*pending|timed out waiting|\bUnavailable\b)",
+        r"[Dd]eadline ?[Ee]xceeded|context canceled|operation with the given [Vv]olume"
+        r"|timed out waiting|\bUnavailable\b",
         'the storage for PVC "{about}" is not ready yet|: {why}',
         "wait; if it stays so, see `kubectl describe pvc {about} -n {namespace}`",
     ),
@@ -164,6 +163,12 @@ VOLUMES: tuple[Rule, ...] = (
         message=r'(?P<kind>configmap|secret) "(?P<name>[^"]+)" not found',
     ),
     _mount(
+        "mount-account",
+        r'serviceaccounts? "(?P<account>[^"]+)" not found',
+        'service account "{account}" not found in namespace "{namespace}"',
+        "`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
+    ),
+    _mount(
         "mount-key",
         r"references non-existent \w+ key: (?P<key>\S+)",
         'a Secret or ConfigMap that is mounted has no key "{key}"',
@@ -171,8 +176,7 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-unread",
-        r"(?P<why>object \S+ not registered|failed to sync \w+ cache"
-        r"|failed to fetch token: (?!.*serviceaccounts? \").*)",
+        r"object \S+ not registered|failed to sync \w+ cache|failed to fetch token",
         "the kubelet has not read what the volume needs from the API server|: {why}",
         "wait: it tries again",
         mere=True,
@@ -204,12 +208,6 @@ VOLUMES: tuple[Rule, ...] = (
         message=r"(?:driver name |does not contain driver )(?P<driver>\S+?)(?: not found|$)",
     ),
     _mount(
-        "mount-account",
-        r'serviceaccounts? "(?P<account>[^"]+)" not found',
-        'service account "{account}" not found in namespace "{namespace}"',
-        "`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
-    ),
-    _mount(
         "host-path",
         r"hostPath type check failed: (?P<why>.*)",
         "a directory of the cluster node cannot be mounted|: {why}",
@@ -217,7 +215,8 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "bucket-missing",
-        r"(?P<why>(?:bucket \S+: (?:[^:]+: ){0,2})?[^:]*\bbucket does not exist|NoSuchBucket)",
+        r"bucket \S+: (?:[^:]{,60}: ){,2}[^:]{,80}does not exist|bucket does not exist"
+        r"|NoSuchBucket",
         "the bucket of a volume not found|: {why}",
         "correct its name in `file_mounts`, or create it",
     ),
@@ -229,29 +228,29 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-denied",
-        r"(?P<why>(?:[\w.]+: )?(?:[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied"
-        r"|[^:]*not authorized|[^:]*\b403\b|Unauthenticated|No signing credentials).*)",
+        r"[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied|not authorized|\b403\b"
+        r"|Unauthenticated|No signing credentials",
         "the storage refuses the mount|: {why}",
         "ask a cluster admin: the export, or the access of the service account, must allow it",
     ),
     _mount(
         "secrets-store",
-        r"failed to mount secrets store objects[^:]*(?:, err)?: (?P<why>.*)",
+        r"failed to mount secrets store objects",
         "the secret store does not give the secrets of a volume|: {why}",
         "check the names in its SecretProviderClass, and the access of the service account",
     ),
     _mount(
         "mount-folder",
-        r"(?P<why>[^:=]*(?:reason given by server|MGS specification|is the (?:share|export)).*"
-        r"|mount\.\w+: [^:]*No such file or directory.*|mount error\(2\).*)",
+        r"reason given by server|MGS specification|mount error\(2\)"
+        r"|mount\.\w+: [^:]{,200}No such file or directory",
         "the storage server has no such folder|: {why}",
         "correct the path of the volume, see `kubectl get pv -o yaml`, or ask a cluster admin",
     ),
     _mount(
         "storage-unreachable",
-        r"(?P<why>[Cc]onnection timed out|[Cc]onnection refused|[Nn]o route to host"
-        r"|[Nn]etwork is unreachable|Name or service not known|Failed to resolve [^:]*"
-        r"|Is the MGS running|[Hh]ost is down|i/o timeout|no such host|mount error\(11[0-9]\).*)",
+        r"[Cc]onnection timed out|[Cc]onnection refused|[Nn]o route to host"
+        r"|[Nn]etwork is unreachable|Name or service not known|Failed to resolve "
+        r"|Is the MGS running|[Hh]ost is down|i/o timeout|no such host|mount error\(11[0-9]\)",
         "the cluster node cannot reach the storage server|: {why}",
         "check the server of the volume in `kubectl get pv -o wide`, or ask a cluster admin",
     ),
@@ -263,15 +262,14 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-options",
-        r"(?P<why>Protocol not supported|requested NFS version[^:]*|incorrect mount option[^:]*"
-        r"|unknown mount option[^:]*|Invalid argument)",
+        r"Protocol not supported|requested NFS version|(?:incorrect|unknown) mount option"
+        r"|Invalid argument",
         "the storage server does not take the mount options of the volume|: {why}",
         "correct mountOptions of the PersistentVolume or StorageClass, or ask a cluster admin",
     ),
     _mount(
         "volume-damaged",
-        r"(?P<why>[^:=]*(?:\bfsck\b|superblock|[Ss]tructure needs cleaning"
-        r"|input/output error|[Bb]ad message).*)",
+        r"\bfsck\b|superblock|[Ss]tructure needs cleaning|input/output error|[Bb]ad message",
         "the file system of the volume is damaged|: {why}",
         "ask a cluster admin to check and repair it",
     ),
@@ -297,15 +295,15 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "attach-host",
-        r"(?P<why>(?:(?:[Ii]nstance|[Nn]ode|VM|server) \"?[^\s\"]+\"?|[Ii]nstance)"
-        r" (?:not found|does not exist))",
+        r"(?:(?:[Ii]nstance|[Nn]ode|VM|server) \"?[^\s\"]+\"?|[Ii]nstance)"
+        r" (?:not found|does not exist)",
         "the storage does not know cluster node {host}|: {why}",
         "submit with --exclude-node {host}, and ask a cluster admin",
     ),
     _mount(
         "disk-missing",
-        r"(?P<why>[^:=]*\b(?:[Vv]olume|[Dd]isk|PersistentVolume)\b[^:]*(?:not found|does not exist)"
-        r"|InvalidVolume\.NotFound.*|code = NotFound desc = .*\b(?:vol-|pvc-|disks?/|[Vv]olume).*)",
+        r"\b(?:[Vv]olume|[Dd]isk)\b[^:]{,100}(?:not found|does not exist)|InvalidVolume\.NotFound"
+        r"|code = NotFound desc = [^:]{,100}\b(?:vol-|pvc-|disks?/|[Vv]olume)",
         "the disk of the volume is not found|: {why}",
         "ask a cluster admin; if it was deleted, its data is lost: create the volume again",
     ),
