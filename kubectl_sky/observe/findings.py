@@ -24,6 +24,7 @@ _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
 _OWN_WORDS = {"id", "namespace", "end", "code"}  # in sentences of rules; others quote something
 _BEGINNINGS = re.compile(r": | desc = ")  # of the clauses of a message
+_CODE = re.compile(r"^code = \w+ desc = ")
 _ENDS = (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
 
 
@@ -232,7 +233,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
 def _clause(message: str, position: int) -> str:
     """Return the end of a message, from the beginning of the clause at a position."""
     starts = (it.end() for it in _BEGINNINGS.finditer(message, 0, position))
-    return message[max(starts, default=0) :]
+    return _CODE.sub("", message[max(starts, default=0) :])
 
 
 def _headline(parts: Sequence[str]) -> str:

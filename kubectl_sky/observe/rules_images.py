@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 from kubectl_sky.observe.findings import Rule, Stage, find_host
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
-from kubectl_sky.words import names
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.pod_objects import NO_POD
 
 _IMAGE = re.compile(r'image "([^"]+)"')
+_SECRETS = re.compile(r"image pull secrets \(([^)]*)\)")
 _PULL = "ErrImagePull|ImagePullBackOff|RegistryUnavailable"
 
 
@@ -29,15 +30,24 @@ def _image_and_host(
     snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Return the image, which not each message quotes: then that of the main container."""
-    host = find_host(snapshot, signal, groups)
+    more = {**find_host(snapshot, signal, groups), "secrets": _missing_secrets(snapshot)}
     quoted = _IMAGE.search(signal.message)
     image = groups.get("image") or (quoted[1] if quoted else "")
     if image:
-        return {**host, "image": image}
+        return {**more, "image": image}
     pod = next((snapshot.pods[rank] for rank in signal.ranks if rank in snapshot.pods), NO_POD)
     containers = pod.spec.containers
     images = {item.name: item.image for item in containers}
-    return {**host, "image": images.get(names.CONTAINER) or next(iter(images.values()), "")}
+    return {**more, "image": images.get(names.CONTAINER) or next(iter(images.values()), "")}
+
+
+def _missing_secrets(snapshot: TaskSnapshot) -> str:
+    """Return which secrets of its pods, with which images are pulled, do not exist."""
+    for event in snapshot.of(kinds.EVENT):
+        if event.reason == "FailedToRetrieveImagePullSecret":
+            named = _SECRETS.search(event.message)
+            return f", and the secret {named[1]}, which does not exist" if named else ""
+    return ""
 
 
 # The order matters: a text that says more stands before one that is a part of others.
@@ -156,6 +166,12 @@ IMAGE: tuple[Rule, ...] = (
         "check the registry's name; the kubelet tries again; ask a cluster admin if it stays so",
     ),
     _image(
+        "registry-firewall",
+        r"client with IP|AuthorizationFailure</Code>",
+        'the firewall of the registry keeps the cluster from image "{image}"|: {why}',
+        "ask those who run the registry to admit the cluster's address",
+    ),
+    _image(
         "image-credentials",
         r"credential provider|unable to retrieve auth",
         'the cluster node gets no credentials for the registry of image "{image}"|: {why}',
@@ -167,7 +183,8 @@ IMAGE: tuple[Rule, ...] = (
         r"|no basic auth credentials|insufficient_scope|authorization token has expired"
         r"|\b403\b|\b401\b|[Ff]orbidden|failed to fetch (?:oauth|anonymous) token)",
         'no permission to pull image "{image}"||, or it does not exist',
-        "check the name; for a private image set SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER",
+        "check the name{secrets}; for a private image set SKYPILOT_DOCKER_USERNAME, _PASSWORD and"
+        " _SERVER",
     ),
     _image(
         "registry-failed",
@@ -200,8 +217,8 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-interrupted",
-        r"(?P<why>context canceled|context deadline exceeded"
-        r"|code = (?:Canceled|DeadlineExceeded|ResourceExhausted|Unavailable) desc = .*)",
+        r"(?P<why>context canceled|context deadline exceeded)"
+        r"|code = (?:ResourceExhausted|Unavailable) desc",
         'the pull of image "{image}" was interrupted|: {why}',
         "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
     ),

@@ -515,6 +515,12 @@ RUN: tuple[Rule, ...] = (
         "see `dmesg | grep Xid` on its cluster node; drain the cluster node, or reset the GPU",
     ),
     _logged(
+        "program-architecture",
+        r"exec format error|cannot execute binary file",
+        "a program is for another CPU architecture than the cluster node's||{image}",
+        "use an image, and programs, for that architecture",
+    ),
+    _logged(
         "module-part-missing",
         r"ModuleNotFoundError: No module named '(?P<module>\w+\.[\w.]+)",
         'Python module "{module}" not found{image}',
@@ -565,10 +571,10 @@ RUN: tuple[Rule, ...] = (
     ),
     _logged(
         "credentials-denied",
-        r"(?P<why>An error occurred \(AccessDenied\)[^\n]*|[^\n]* does not have storage\.[^\n]*"
-        r"|AuthorizationPermissionMismatch|Authentication failed for '[^'\n]*'"
-        r"|could not read Username for '[^'\n]*'|Permission denied \(publickey[^\n]*)",
-        "the program's credentials are refused, or it has none|: {why}",
+        r"An error occurred \(AccessDenied\)|does not have storage\.\w+"
+        r"|AuthorizationPermissionMismatch|Authentication failed for '|could not read Username for '"
+        r"|Permission denied \(publickey",
+        "the program's credentials are refused, or it has none||{image}",
         "give others with `secrets` or --secret, or with a service account of the cloud",
     ),
     _logged(
@@ -661,6 +667,12 @@ RUN: tuple[Rule, ...] = (
         r"\w+ 0",
         "its run ends with exit code 0, so it is restarted again and again||{lines}",
         "keep the server of run in the foreground: a service runs until it is deleted",
+    ),
+    _ended(
+        "container-lost",
+        r"ContainerStatusUnknown \d+",
+        "its cluster node lost the container||; how the program ended is not known",
+        "submit the task again; resources.job_recovery restarts such nodes",
     ),
     _ended(
         "crashed",

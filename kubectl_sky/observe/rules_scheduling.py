@@ -51,21 +51,21 @@ _ROWS = (
     ),
     (
         "being-removed",
-        r"untolerated taint.*(?:ByClusterAutoscaler|karpenter\.sh/disrupt"
+        r"untolerated taint[^}]{,300}(?:ByClusterAutoscaler|karpenter\.sh/disrupt"
         r"|node\.kubernetes\.io/out-of-service|aws-node-termination-handler)",
         "{about} cluster nodes are being removed",
         "wait for other cluster nodes",
     ),
     (
         "not-ready",
-        r"untolerated taint.*(?:node\.kubernetes\.io/(?:not-ready|unreachable|network-unavailable)"
+        r"untolerated taint[^}]{,300}(?:node\.kubernetes\.io/(?:not-ready|unreachable|network-unavailable)"
         r"|cloudprovider\.kubernetes\.io/uninitialized)",
         "{about} cluster nodes are not ready",
         "see `kubectl get nodes`, or ask a cluster admin",
     ),
     (
         "under-pressure",
-        r"untolerated taint.*node\.kubernetes\.io/(?P<what>disk|memory|pid)-pressure",
+        r"untolerated taint[^}]{,300}node\.kubernetes\.io/(?P<what>disk|memory|pid)-pressure",
         "{about} cluster nodes are short of {what}, and take no pods now",
         "wait, or ask a cluster admin",
     ),

@@ -263,6 +263,12 @@ START: tuple[Rule, ...] = (
         "wait: the kubelet pulls it again; if it stays so, submit with --exclude-node {host}",
     ),
     *_starts(
+        "mount-read-only",
+        r"mount[^\n]{,300}: read-only file system",
+        "a mount lies in a folder that is mounted read-only|: {text}",
+        "move one of the mounts, or remove readOnly in config.kubernetes.pod_config",
+    ),
+    *_starts(
         "host-exhausted",
         f"(?P<why>{_EXHAUSTED})",
         "cluster node {host} has no room for the container: {why}",
@@ -276,25 +282,26 @@ START: tuple[Rule, ...] = (
         "the container runtime of the cluster node is slow or restarts|: {text}",
         "wait: the kubelet tries again; if it stays so, add --exclude-node {host}",
     ),
-    _ended(
+    *_starts(
         "shell-missing",
         r'exec: \\?"(?P<program>(?:/bin/)?sh)\\?"',
         "the image has no shell ({program})",
         "use an image with /bin/sh, which runs setup and run",
     ),
-    _ended(
+    *_starts(
         "command-lacks-program",
         r'exec: \\?"(?P<argument>-[^"]*?)\\?"',
         'the image has no entrypoint, so "{argument}" was taken for the program',
         "set command besides args in config.kubernetes.pod_config",
     ),
-    _ended(
+    *_starts(
         "program-missing",
-        r'exec: \\?"(?P<program>[^"]+?)\\?".*(?:no such file|not found)',
+        r'(?:exec: \\?"|executable file [`"])(?P<program>[^"`]+?)\\?["`]'
+        r".*(?:no such file|not found)",
         '{about} cannot start: "{program}" not found in the image',
         "use an image that has it",
     ),
-    _ended(
+    *_starts(
         "program-format",
         r"exec format error",
         "the image, or a program in it, is for another CPU architecture than the cluster node's",
@@ -328,11 +335,17 @@ START: tuple[Rule, ...] = (
         "ask a cluster admin to install it, or remove runtimeClassName from pod_config",
     ),
     _sandbox(
+        "sandbox-image",
+        r'failed to (?:get sandbox image|pull image) "(?P<image>[^"]+)"',
+        'the cluster node cannot pull its own image "{image}"|: {text}',
+        "ask a cluster admin: pods cannot start on that cluster node",
+    ),
+    _sandbox(
         "pod-addresses",
         r"no (?:IP addresses|addresses|free IP|more IPs?)[^:]*available|no IP addresses"
         r"|failed to assign an IP address|InsufficientCidrBlocks|range is full|No available IP"
         r"|no available IPs?|AllocateIPConfig|IPAM\b.*?[Ff]ailed"
-        r"|all .*addresses .*(?:in use|allocated)",
+        r"|all [^:]{,80}addresses [^:]{,80}(?:in use|allocated)",
         "the network of the cluster node has no free address for the pod|: {text}",
         "ask a cluster admin, or add --exclude-node {host}",
     ),
@@ -352,12 +365,6 @@ START: tuple[Rule, ...] = (
         r"|ClusterInformation|netplugin failed|i/o timeout",
         "the network of the cluster node is not ready|: {text}",
         "wait; if it stays so, add --exclude-node {host} and ask a cluster admin",
-    ),
-    _sandbox(
-        "sandbox-image",
-        r'failed to (?:get sandbox image|pull image) "(?P<image>[^"]+)"',
-        'the cluster node cannot pull its own image "{image}"|: {text}',
-        "ask a cluster admin: pods cannot start on that cluster node",
     ),
     _sandbox(
         "sandbox-exhausted",

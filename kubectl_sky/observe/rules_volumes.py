@@ -169,6 +169,12 @@ VOLUMES: tuple[Rule, ...] = (
         "`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
     ),
     _mount(
+        "provider-class-missing",
+        r'SecretProviderClass\S* "(?P<name>[^"]+)" not found',
+        'SecretProviderClass "{name}" of a volume not found',
+        "create it in namespace {namespace}, or correct its name in pod_config",
+    ),
+    _mount(
         "mount-key",
         r"references non-existent \w+ key: (?P<key>\S+)",
         'a Secret or ConfigMap that is mounted has no key "{key}"',
@@ -209,7 +215,7 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "host-path",
-        r"hostPath type check failed: (?P<why>.*)",
+        r'hostPath type check failed|path "[^"]+" does not exist',
         "a directory of the cluster node cannot be mounted|: {why}",
         "correct the path, or let a cluster admin create it on the cluster nodes",
     ),
@@ -282,7 +288,7 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "attach-zone",
-        r"not in zone|in (?:a )?different zone|zone mismatch",
+        r"not in zone|in (?:a )?different zone|[Zz]one ?[Mm]ismatch|same availability zone",
         "the disk of the volume is in another zone than its cluster node",
         "see `kubectl get pv`; use a ReadWriteMany volume, or cluster nodes in its zone",
     ),

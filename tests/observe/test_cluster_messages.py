@@ -1,10 +1,12 @@
 """Texts of runtimes, registries, kubelets and networks, each with its cause and next step."""
 
 from pathlib import Path
+from time import process_time
 from typing import NamedTuple
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from kubectl_sky.observe.findings import find_cause
 from kubectl_sky.observe.rules import RULES
@@ -588,6 +590,31 @@ def test_text_of_a_cluster_has_its_cause(source: SignalSource, reason: str, text
 def test_text_of_a_report_has_its_cause(item: dict[str, str]) -> None:
     text = Text(item["rule"], item["message"], item.get("says", ""))
     check(SignalSource[item["source"].upper()], item.get("reason", ""), text)
+
+
+def test_refused_pull_names_secret_that_does_not_exist() -> None:
+    event = {
+        "metadata": {"name": "event", "namespace": "default"},
+        "type": "Warning",
+        "reason": "FailedToRetrieveImagePullSecret",
+        "message": "Unable to retrieve some image pull secrets (regcred); attempting to pull",
+    }
+    seen = make_snapshot()
+    seen = replace(seen, objects={**seen.objects, **read_objects({"Event": (event,)})})
+    message = f"{RESOLVE}authorization failed: no basic auth credentials"
+    cause = find_cause(seen, Signal(SignalSource.WAITING, "ErrImagePull", message, (0,)), RULES)
+    assert cause
+    assert "check the name, and the secret regcred, which does not exist;" in cause.then
+
+
+def test_long_messages_are_explained_soon() -> None:
+    texts = ('exec: "', "a b ", 'image "a" ', "mount: ", "all addresses ", "untolerated taint ")
+    for source, reason in {(source, reason) for source, reason, _ in SAID}:
+        for text in texts:
+            message = (text * 8000)[:8000]
+            begin = process_time()
+            find_cause(make_snapshot(), Signal(source, reason, message, (0,)), RULES)
+            assert process_time() - begin < 1, (source, text)
 
 
 def test_corpus_is_large() -> None:
