@@ -571,10 +571,10 @@ RUN: tuple[Rule, ...] = (
     ),
     _logged(
         "credentials-denied",
-        r"An error occurred \(AccessDenied\)|does not have storage\.\w+"
-        r"|AuthorizationPermissionMismatch|Authentication failed for '|could not read Username for '"
-        r"|Permission denied \(publickey",
-        "the program's credentials are refused, or it has none||{image}",
+        r"(?P<why>(?:An error occurred \(AccessDenied\)|does not have storage\.\w+"
+        r"|AuthorizationPermissionMismatch|Authentication failed for '"
+        r"|could not read Username for '|Permission denied \(publickey)[^\n]{,200})",
+        "the program's credentials are refused, or it has none|: {why}",
         "give others with `secrets` or --secret, or with a service account of the cloud",
     ),
     _logged(

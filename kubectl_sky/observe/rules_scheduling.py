@@ -58,7 +58,8 @@ _ROWS = (
     ),
     (
         "not-ready",
-        r"untolerated taint[^}]{,300}(?:node\.kubernetes\.io/(?:not-ready|unreachable|network-unavailable)"
+        r"untolerated taint[^}]{,300}"
+        r"(?:node\.kubernetes\.io/(?:not-ready|unreachable|network-unavailable)"
         r"|cloudprovider\.kubernetes\.io/uninitialized)",
         "{about} cluster nodes are not ready",
         "see `kubectl get nodes`, or ask a cluster admin",
