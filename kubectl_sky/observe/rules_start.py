@@ -196,6 +196,18 @@ START: tuple[Rule, ...] = (
         "request fewer cpus, or submit it with --exclude-node {host}",
     ),
     *_starts(
+        "mount-shape",
+        r'rootfs at "(?P<path>[^"]+)".*(?:onto a file|[Nn]ot a directory)',
+        'a folder is mounted on a file, or a file on a folder: "{path}"',
+        "correct mountPath or subPath: a file of a ConfigMap or Secret needs its subPath",
+    ),
+    *_starts(
+        "mount-read-only",
+        r'rootfs at "(?P<path>[^"]+)".*read-only file system',
+        'the mount "{path}" lies in a folder that is mounted read-only',
+        "move one of the mounts, or remove readOnly in config.kubernetes.pod_config",
+    ),
+    *_starts(
         "folder-missing",
         r'(?:chdir to cwd \("|mkdir )(?P<folder>/[^":]*)(?:"\)[^:]*)?:'
         r" (?P<why>(?:not a directory|read-only|permission denied|no such file)[^:\"]*)",
@@ -213,12 +225,6 @@ START: tuple[Rule, ...] = (
         r"unable to find (?P<what>user|group) (?P<name>[^:\"]+)",
         'the image has no {what} "{name}"',
         "set runAsUser to a number in config.kubernetes.pod_config, or correct USER of the image",
-    ),
-    *_starts(
-        "mount-shape",
-        r"mount a directory onto a file|not a directory: ",
-        "a folder is mounted on a file, or a file on a folder|: {text}",
-        "correct mountPath or subPath: a file of a ConfigMap or Secret needs its subPath",
     ),
     *_starts(
         "mount-propagation",
@@ -261,12 +267,6 @@ START: tuple[Rule, ...] = (
         r'failed to get image|image "[^"]*": not found|[Nn]o such image',
         "its image is no longer on cluster node {host}",
         "wait: the kubelet pulls it again; if it stays so, submit with --exclude-node {host}",
-    ),
-    *_starts(
-        "mount-read-only",
-        r"mount[^\n]{,300}: read-only file system",
-        "a mount lies in a folder that is mounted read-only|: {text}",
-        "move one of the mounts, or remove readOnly in config.kubernetes.pod_config",
     ),
     *_starts(
         "host-exhausted",
@@ -320,13 +320,19 @@ START: tuple[Rule, ...] = (
         "the container cannot start|: {message}",
         "check the image and config.kubernetes.pod_config",
     ),
-    Rule(
-        "post-start-failed",
-        Stage.START,
-        SignalSource.WAITING,
-        "a postStart hook failed|: {message}",
-        "correct `lifecycle` in config.kubernetes.pod_config",
-        reason="PostStartHookError",
+    *(
+        Rule(
+            "post-start-failed",
+            Stage.START,
+            source,
+            "a postStart hook failed|: {message}",
+            "correct `lifecycle` in config.kubernetes.pod_config",
+            reason=reason,
+        )
+        for source, reason in (
+            (SignalSource.WAITING, "PostStartHookError"),
+            (SignalSource.POD_EVENT, "FailedPostStartHook"),
+        )
     ),
     _sandbox(
         "runtime-missing",
