@@ -99,6 +99,18 @@ QUEUE: tuple[Rule, ...] = (
         detail=capacity.beyond_quota,
     ),
     _queue(
+        "queue-lacks",
+        "the queue has no quota for {resource}",
+        "use another queue of `kubectl sky queues list -n {namespace}`, or ask a cluster admin",
+        message=r"resource (?P<resource>\S+) unavailable in ClusterQueue",
+    ),
+    _queue(
+        "queue-topology",
+        'no cluster nodes with the label "{level}" fit',
+        "check `topology` and the node selector; ask a cluster admin for the labels",
+        message=r"no topology domains at level: (?P<level>\S+)",
+    ),
+    _queue(
         "queue-full",
         "the queue's quota is in use|: {more} more {resource} needed",
         "wait until other workloads finish, or request less",

@@ -130,7 +130,8 @@ IMAGE: tuple[Rule, ...] = (
     _image(
         "image-format",
         r"(?:schema ?1|manifest\.v1\+|[Mm]edia type .*(?:no longer|not) supported"
-        r"|unsupported (?:MIME|media) ?type|mediaType in manifest|media type unexpected)",
+        r"|unsupported .{,20}(?:MIME|media) ?type|no processor for media|mediaType in manifest"
+        r"|media type unexpected)",
         'image "{image}" has a format that the container runtime does not support',
         "build and push it again with a current tool",
     ),
@@ -189,7 +190,7 @@ IMAGE: tuple[Rule, ...] = (
     _image(
         "registry-failed",
         r"(?P<why>(?:unexpected status\S*.*|received unexpected HTTP status: )?\b50[0-9]\b"
-        r"[^\"]*|RegistryUnavailable)",
+        r"[^\"]*|registry is unavailable)",
         'the registry of image "{image}" fails|: {why}',
         "wait: the kubelet tries again; see the status of the registry",
     ),
@@ -211,7 +212,7 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-refused",
-        r"(?P<why>\b4\d\d [A-Z][a-z]+.*)",
+        r"(?P<why>\b4\d\d \(?[A-Z][a-z]+.*)",
         'the registry refuses image "{image}"|: {why}',
         "check its name; ask those who run the registry",
     ),

@@ -14,7 +14,7 @@ _EXHAUSTED = (
     r"|[Rr]esource temporarily unavailable|[Rr]ead-only file system|device or resource busy"
 )
 _WRAPPERS = re.compile(
-    r"(?:Failed to create pod sandbox: |rpc error: code = \w+ desc = |OCI runtime create failed: "
+    r"(?:\(combined from similar events\): |Failed to create pod sandbox: |rpc error: code = \w+ desc = |OCI runtime create failed: "
     r"|failed to create (?:containerd|shim) task: |runc create failed: "
     r"|unable to start container process: |error during container init: )+"
 )
@@ -142,12 +142,17 @@ START: tuple[Rule, ...] = (
         "the image runs as root, and the pod requires runAsNonRoot",
         "set runAsUser with config.kubernetes.pod_config, or use another image",
     ),
-    _config(
+    *_starts(
         "sub-path",
-        f"{_CONFIG}|{_START}",
-        r"subPath|^stat \S+: no such file",
-        "a subPath of a volume cannot be used|: {message}",
+        r"subPath|volume-subpaths|^stat \S+: no such file",
+        "a subPath of a volume cannot be used|: {text}",
         "create the folder on the volume first, or correct the path",
+    ),
+    *_starts(
+        "mount-stale",
+        r"[Ss]tale (?:NFS )?file handle",
+        "a mount of cluster node {host} is dead: its storage server has changed",
+        "submit it with --exclude-node {host}; ask a cluster admin to mount it again",
     ),
     *_starts(
         "gpu-driver",
@@ -276,7 +281,7 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "runtime-slow",
-        r"context deadline exceeded|context canceled|operation timeout|name .*is reserved for"
+        r"context deadline exceeded|context canceled|operation timeout|name .*is reserved"
         r"|(?:containerd|crio|dockerd?|cri-dockerd)\.sock|transport is closing|ttrpc: closed"
         r"|namespace path: lstat /proc",
         "the container runtime of the cluster node is slow or restarts|: {text}",
@@ -362,13 +367,19 @@ START: tuple[Rule, ...] = (
         "correct the annotation k8s.v1.cni.cncf.io/networks in config.kubernetes.pod_config",
     ),
     _sandbox(
+        "network-device",
+        r"VF pci addr is required|device ?ID is required",
+        "the pod requests no device for its second network|: {text}",
+        "request what the NetworkAttachmentDefinition names in resourceName, with pod_config",
+    ),
+    _sandbox(
         "network-not-ready",
         r"cni plugin not initialized|cni config uninitialized|network plugin is not ready"
         r"|NetworkPluginNotReady|stat /var/lib/calico/nodename|no networks found in /etc/cni"
         r"|cilium.*(?:connection refused|no such file)|connect: connection refused"
         r"|subnet\.env|[Uu]nauthorized|unable to create endpoint|TooManyRequests"
         r"|timed out waiting for|failed to find plugin|no such network interface|cni0"
-        r"|ClusterInformation|netplugin failed|i/o timeout",
+        r"|ClusterInformation|netplugin failed|i/o timeout|already exists for an interface",
         "the network of the cluster node is not ready|: {text}",
         "wait; if it stays so, add --exclude-node {host} and ask a cluster admin",
     ),
@@ -426,6 +437,25 @@ START: tuple[Rule, ...] = (
         "submit the task again{more}",
         "Preempting",
         detail=_host_and_retries,
+    ),
+    Rule(
+        "rejected-settings",
+        Stage.START,
+        SignalSource.POD,
+        "cluster node {host} does not allow what the pod sets|: {text}",
+        "remove it from config.kubernetes.pod_config, or ask a cluster admin",
+        r"AppArmor|\w+Forbidden",
+        r"^(?:Pod was rejected: )?(?P<text>.*)",
+        detail=find_host,
+    ),
+    Rule(
+        "devices-not-prepared",
+        Stage.START,
+        SignalSource.POD_EVENT,
+        "cluster node {host} cannot prepare the devices of its ResourceClaims|: {message}",
+        "wait; if it stays so, submit with --exclude-node {host}, and ask a cluster admin",
+        "FailedPrepareDynamicResources",
+        detail=find_host,
     ),
     _rejected("rejected-devices", "UnexpectedAdmissionError", ": its devices do not work"),
     _rejected(

@@ -187,6 +187,13 @@ VOLUMES: tuple[Rule, ...] = (
         "wait: it tries again",
         mere=True,
     ),
+    _mount(
+        "attach-limit",
+        r"limit of attachable|attachable volumes|[Mm]ax(?:imum)? number of (?:data )?(?:disks|volumes)"
+        r"|AttachmentLimitExceeded",
+        "the cluster node has reached its maximum number of volumes",
+        "submit with --exclude-node {host}, or wait until other workloads finish",
+    ),
     Rule(
         "multi-attach",
         Stage.VOLUMES,
@@ -194,7 +201,8 @@ VOLUMES: tuple[Rule, ...] = (
         "a ReadWriteOnce volume is attached to another cluster node",
         "wait until its pods finish, or use a ReadWriteMany volume",
         reason="FailedAttachVolume|FailedMount",
-        message=r"Multi-Attach|VolumeInUse|(?:already|still) (?:attached|being used)"
+        message=r"Multi-Attach|VolumeInUse|already (?:exclusively )?attached to|still attached"
+        r"|(?:already|still) being used"
         r"|attached to (?:a )?(?:different|another)"
         r"|RESOURCE_IN_USE_BY_ANOTHER|being detached|attachment is being deleted",
     ),
@@ -262,7 +270,8 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-helper",
-        r"wrong fs type|helper program|unknown filesystem type",
+        r"wrong fs type|helper program|unknown filesystem type|modprobe|No such device"
+        r"|fuse failed to start|Protocol family not supported",
         "the cluster node lacks the program that mounts the volume, such as that of NFS",
         "ask a cluster admin to install it; meanwhile submit with --exclude-node {host}",
     ),
@@ -280,6 +289,12 @@ VOLUMES: tuple[Rule, ...] = (
         "ask a cluster admin to check and repair it",
     ),
     _mount(
+        "mount-stale",
+        r"[Ss]tale (?:NFS )?file handle",
+        "a mount of cluster node {host} is dead: its storage server has changed",
+        "submit with --exclude-node {host}; ask a cluster admin to mount it again",
+    ),
+    _mount(
         "mount-exhausted",
         r"(?P<why>signal: killed|[Cc]annot allocate memory|too many open files"
         r"|no space left on device|[Rr]esource temporarily unavailable)",
@@ -291,13 +306,6 @@ VOLUMES: tuple[Rule, ...] = (
         r"not in zone|in (?:a )?different zone|[Zz]one ?[Mm]ismatch|same availability zone",
         "the disk of the volume is in another zone than its cluster node",
         "see `kubectl get pv`; use a ReadWriteMany volume, or cluster nodes in its zone",
-    ),
-    _mount(
-        "attach-limit",
-        r"limit of attachable|attachable volumes|[Mm]aximum number of (?:data )?(?:disks|volumes)"
-        r"|AttachmentLimitExceeded",
-        "the cluster node has reached its maximum number of volumes",
-        "submit with --exclude-node {host}, or wait until other workloads finish",
     ),
     _mount(
         "attach-host",
@@ -322,7 +330,8 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-slow",
-        r"timed out waiting|expected device to be attached|being attached"
+        r"timed out waiting|expected device to be attached|being attached|allotted time"
+        r"|not attached to node"
         r"|[Dd]eadline ?[Ee]xceeded|context deadline"
         r"|operation with the given [Vv]olume",
         "a volume is not mounted yet|: {message}",

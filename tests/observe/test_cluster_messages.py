@@ -209,13 +209,14 @@ PODS = {
     "OutOfcpu": Text("rejected-full", "Node didn't have enough resource: cpu", "room"),
     "NodeAffinity": Text("rejected-affinity", "Predicate NodeAffinity failed", "labels"),
     "SysctlForbidden": Text(
-        "rejected",
+        "rejected-settings",
         'Pod was rejected: forbidden sysctl: "kernel.msgmax" not allowlisted',
         "msgmax",
     ),
     "AppArmor": Text(
-        "rejected", "Pod was rejected: Cannot enforce AppArmor: profile not loaded", "AppArmor"
+        "rejected-settings", "Pod was rejected: Cannot enforce AppArmor: not loaded", "AppArmor"
     ),
+    "Other": Text("rejected", "Pod was rejected: something new", "something new"),
     "TopologyAffinityError": Text(
         "rejected-affinity", "Resources cannot be allocated with Topology locality", "NUMA"
     ),
