@@ -14,7 +14,8 @@ _EXHAUSTED = (
     r"|[Rr]esource temporarily unavailable|[Rr]ead-only file system|device or resource busy"
 )
 _WRAPPERS = re.compile(
-    r"(?:\(combined from similar events\): |Failed to create pod sandbox: |rpc error: code = \w+ desc = |OCI runtime create failed: "
+    r"(?:\(combined from similar events\): |Failed to create pod sandbox: "
+    r"|rpc error: code = \w+ desc = |OCI runtime create failed: "
     r"|failed to create (?:containerd|shim) task: |runc create failed: "
     r"|unable to start container process: |error during container init: )+"
 )

@@ -189,8 +189,8 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "attach-limit",
-        r"limit of attachable|attachable volumes|[Mm]ax(?:imum)? number of (?:data )?(?:disks|volumes)"
-        r"|AttachmentLimitExceeded",
+        r"limit of attachable|attachable volumes|AttachmentLimitExceeded"
+        r"|[Mm]ax(?:imum)? number of (?:data )?(?:disks|volumes)",
         "the cluster node has reached its maximum number of volumes",
         "submit with --exclude-node {host}, or wait until other workloads finish",
     ),
