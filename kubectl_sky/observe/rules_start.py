@@ -9,7 +9,7 @@ from kubectl_sky.observe.findings import Rule, Stage, find_host
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 
 _CONFIG = "CreateContainerConfigError"
-_EXHAUSTED = (
+_FAULT = (
     r"no space left on device|cannot allocate memory|too many open files|input/output error"
     r"|[Rr]esource temporarily unavailable|[Rr]ead-only file system|device or resource busy"
 )
@@ -275,9 +275,9 @@ START: tuple[Rule, ...] = (
         "wait: the kubelet pulls it again; if it stays so, submit with --exclude-node {host}",
     ),
     *_starts(
-        "host-exhausted",
-        f"(?P<why>{_EXHAUSTED})",
-        "cluster node {host} has no room for the container: {why}",
+        "host-fault",
+        f"(?P<why>{_FAULT})",
+        "the container cannot start on cluster node {host}: {why}",
         "submit it with --exclude-node {host}; ask a cluster admin to look at that cluster node",
     ),
     *_starts(
@@ -385,9 +385,9 @@ START: tuple[Rule, ...] = (
         "wait; if it stays so, add --exclude-node {host} and ask a cluster admin",
     ),
     _sandbox(
-        "sandbox-exhausted",
-        f"(?P<why>{_EXHAUSTED})",
-        "cluster node {host} has no room for the pod: {why}",
+        "sandbox-fault",
+        f"(?P<why>{_FAULT})",
+        "the pod cannot start on cluster node {host}: {why}",
         "submit with --exclude-node {host}; ask a cluster admin to look at that cluster node",
     ),
     _sandbox(

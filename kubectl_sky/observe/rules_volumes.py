@@ -295,10 +295,10 @@ VOLUMES: tuple[Rule, ...] = (
         "submit with --exclude-node {host}; ask a cluster admin to mount it again",
     ),
     _mount(
-        "mount-exhausted",
+        "mount-fault",
         r"(?P<why>signal: killed|[Cc]annot allocate memory|too many open files"
         r"|no space left on device|[Rr]esource temporarily unavailable)",
-        "cluster node {host} has no room to mount the volume: {why}",
+        "a volume cannot be mounted on cluster node {host}: {why}",
         "submit with --exclude-node {host}; ask a cluster admin to look at that cluster node",
     ),
     _mount(
