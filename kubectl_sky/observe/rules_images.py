@@ -227,7 +227,7 @@ IMAGE: tuple[Rule, ...] = (
         "image-failed",
         "",
         'pulling image "{image}" failed|: {message}',
-        "check resources.image_id or --image",
+        "check its name; if it is right, add --exclude-node {host}, or ask a cluster admin",
         f"{_PULL}|SignatureValidationFailed|ImageInspectError",
     ),
 )

@@ -250,7 +250,7 @@ SCHEDULING: tuple[Rule, ...] = (
         Stage.SCHEDULING,
         SignalSource.SCHEDULER,
         "{about} cluster nodes do not match|: {message}",
-        "request less, or what the cluster has",
+        "request less, or what the cluster has; or ask a cluster admin",
     ),
     Rule(
         "autoscaler-refuses",

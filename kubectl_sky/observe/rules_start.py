@@ -317,14 +317,16 @@ START: tuple[Rule, ...] = (
         "start-failed",
         "",
         "the container cannot start|: {text}",
-        "check the image and config.kubernetes.pod_config",
+        "check the image and pod_config; if they are right, submit it with --exclude-node {host}",
     ),
-    _config(
+    Rule(
         "container-refused",
+        Stage.START,
+        SignalSource.WAITING,
+        "the container cannot start|: {text}",
+        "check the image and pod_config; if they are right, submit it with --exclude-node {host}",
         f"{_CONFIG}|{_START}",
-        "",
-        "the container cannot start|: {message}",
-        "check the image and config.kubernetes.pod_config",
+        detail=_host_and_text,
     ),
     *(
         Rule(
