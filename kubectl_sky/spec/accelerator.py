@@ -133,7 +133,7 @@ MODEL_NAMES = (
     *("H100-80GB", "A100-40GB", "RTX3080", "RTXA4500"),
 )
 _COUNT = r"(1?[0-9])"  # more is a memory size: A100 80
-_WITH_COUNT = re.compile(rf"{_COUNT} *x *(.+)|(.+?)(?: *x *| +){_COUNT}", re.IGNORECASE)
+_WITH_COUNT = re.compile(rf"{_COUNT}(?: *x *| +)(.+)|(.+?)(?: *x *| +){_COUNT}", re.IGNORECASE)
 _ONLY_COUNT = re.compile(rf"{_COUNT} *x|x *{_COUNT}", re.IGNORECASE)
 _AFTER_HYPHEN = re.compile(r"(.+)-([1248])")  # larger numbers may be GB
 _FORM_FACTOR = re.compile(r"-(SXM[0-9]?|PCIE|NVL|NVLINK)$")
@@ -301,11 +301,49 @@ def suggestion(name: str) -> str:
         return model
     if find_model(name) or rtx_products(name):
         return ""
+    if several := similar(name):
+        return several
 
     digits = _digits(simplified_name)
     alike = [text for text in names if _digits(text) == digits]
     matches = difflib.get_close_matches(simplified_name, alike, n=1, cutoff=0.7) if digits else []
     return names[matches[0]] if matches else ""
+
+
+# Words for GPUs of any model.
+_ANY = frozenset({"GPU", "GPUS", "NVIDIA", "CUDA", "ANY", "ALL"})
+_RESOURCE = re.compile(r"(?:nvidia|amd)\.com/gpu[:= ]*([0-9]{1,3})?")
+_SEVERAL = re.compile(r"\s*(?:[,|/]|\bor\b)\s*")
+_AROUND_COUNT = re.compile(
+    r"(.+?)\s*[:*=@x ]+\s*([1-9][0-9]{0,2})\s*(?:x|\+|gpus?)?", re.IGNORECASE
+)
+_MAX_TEXT = 60
+
+
+def is_none(name: str) -> bool:
+    """Report whether a name is a word for a node without GPUs."""
+    return name.upper() in ("NONE", "CPU", "NO")
+
+
+def is_any(name: str) -> bool:
+    """Report whether a name is a word for GPUs of any model."""
+    return name.upper() in _ANY
+
+
+def similar(text: str) -> str:
+    """Return the accelerators that an invalid text means, as YAML; "" if it means none."""
+    text = text.strip()[:_MAX_TEXT]
+    if resource := _RESOURCE.fullmatch(text):
+        return resource[1] or "1"
+    if text.isdigit() and find_model(f"RTX{text}"):
+        return f"RTX{text}"
+    names = _SEVERAL.split(text)
+    if len(names) > 1 and all(find_model(name.partition(":")[0]) for name in names):
+        return f"[{', '.join(names)}]"
+    around = _AROUND_COUNT.fullmatch(text)
+    if around and find_model(around[1]):
+        return f"{around[1]}:{around[2]}"
+    return ""
 
 
 def _digits(name: str) -> str:

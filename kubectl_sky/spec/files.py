@@ -70,6 +70,16 @@ class LocalFiles(Struct, frozen=True):
     field: Path
 
 
+_OF_GIT = re.compile(r"(https?|ssh|git|git\+ssh|file)://", re.IGNORECASE)
+_REPOSITORY = "write workdir: {url: …}"
+_LIKE_REPOSITORY = re.compile(r"[\w.-]+@[\w.-]+:.+|.+\.git|(github|gitlab|bitbucket)\.[a-z]+/.+")
+
+
+def is_like_repository(source: str) -> bool:
+    """Report whether a path that does not exist looks like a git repository."""
+    return _LIKE_REPOSITORY.fullmatch(source) is not None
+
+
 def is_url(source: Data) -> bool:
     return isinstance(source, str) and _URL.match(source) is not None
 
@@ -152,7 +162,8 @@ def _workdir(document: Document) -> Iterator[Problem]:
     if workdir == "":
         yield document.problem(("workdir",), "the path is empty", "'.' is the current folder")
     elif is_url(workdir):
-        hint = "write workdir: {url: …}"
+        is_bucket = not _OF_GIT.match(workdir)
+        hint = "for a bucket, write file_mounts: {/data: …}" if is_bucket else _REPOSITORY
         yield document.problem(("workdir",), "expected a local folder", hint)
     url = document.get("workdir", "url")
     ref = document.get("workdir", "ref")

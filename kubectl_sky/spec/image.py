@@ -30,6 +30,9 @@ _PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?", re.ASCII)
 _DIGITS = {"sha256": 64, "sha512": 128}
 _MAX_LENGTH = 1000
+_PAGE = re.compile(r"hub\.docker\.com/(?:r|_|repository/docker)/([^?#]+?)/?(?:tags.*)?")
+_FILE = re.compile(r"(^|/)Dockerfile|^\.{1,2}/|\.(tar|tar\.gz|tgz|sif|sqsh)$")
+_PUSHED = "build and push it, then write its name, such as ghcr.io/me/train:1"
 _EXPECTED = "expected an image such as python:3.13-slim"
 
 
@@ -117,8 +120,11 @@ def wrong_reference(image: str) -> tuple[str, str]:
     lower = f"{name.lower()}{image[len(name) :]}"
 
     if separator:
-        hint = f"write {printable(rest.lower(), 200)}"
+        page = _PAGE.fullmatch(rest.lower())
+        hint = f"write {printable(page[1] if page else rest.lower(), 200)}"
         return f"an image has no {printable(scheme)}:// before it", hint
+    if _FILE.search(image) and not _REFERENCE.fullmatch(name):
+        return "this is a file, and images are pulled from a registry", _PUSHED
     if "$" in image:
         return "variables are not substituted in image_id", "write the image"
     if len(image) > _MAX_LENGTH:

@@ -343,7 +343,8 @@ class _Source:
         word = (line_text.split() or [""])[0]
         # Any other word may be a part of a secret.
         if word in schema.fields("task") | schema.fields("resources"):
-            return position, f'expected ":" after "{word}"', ""
+            hint = f"write {word}: …" if "=" in line_text else ""
+            return position, f'expected ":" after "{word}"', hint
         if self._section(position) in ("envs", "secrets"):
             return position, 'expected "NAME: value"', "to set it by a flag, write NAME: null"
         above = self._above(position)

@@ -10,7 +10,7 @@ from kubectl_sky.spec import accelerator, quantity, schema
 from kubectl_sky.spec.accelerator import candidates
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.schema import describe
-from kubectl_sky.words import names
+from kubectl_sky.words import amounts, names
 
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -23,9 +23,8 @@ def label_problems(document: Document, path: Path) -> Iterator[Problem]:
         if isinstance(value, str | int) and not _LABEL_VALUE.fullmatch(str(value)):
             shown = printable(str(value))
             message = f'"{shown}" is not a valid label value: letters, digits, - _ .'
-            yield document.problem(
-                (*path, key), message, "at most 63 characters, ends with a letter or digit"
-            )
+            hint = "at most 63 characters, ends with a letter or digit"
+            yield document.problem((*path, key), message, schema.find_unfilled(value) or hint)
 
 
 def annotation_problems(document: Document, path: Path) -> Iterator[Problem]:
@@ -106,7 +105,15 @@ def _sizes(document: Document) -> Iterator[Problem]:
             except ValueError as error:
                 message = f"{error}, got {describe(value)}"
                 hint = "" if field == "cpus" else _bytes_hint(value)
-                yield document.problem((*path, field), message, hint or schema.find_unfilled(value))
+                if not hint and ": write" not in message:
+                    hint = schema.find_unfilled(value) or _similar_size(value, read)
+                yield document.problem((*path, field), message, hint)
+
+
+def _similar_size(value: str | int | float, read: Callable[[str], str]) -> str:
+    words = amounts.OF_CPUS if read is quantity.cpus else ()
+    similar = amounts.size(value, read, words) if isinstance(value, str) else ""
+    return f'did you mean "{similar}"?' if similar else ""
 
 
 def _bytes_hint(value: str | int | float) -> str:
@@ -147,7 +154,7 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     except accelerator.InvalidAccelerator as error:
         shown = f'"{printable(error.text)}"' if error.text else describe(value)
         is_key = bool(error.keys) and isinstance(error.keys[-1], str)
-        hint = schema.find_unfilled(error.text)
+        hint = schema.find_unfilled(error.text) or _similar_gpu(value, error.text)
         yield document.problem((*path, *error.keys), f"{error}, got {shown}", hint, key=is_key)
         return
 
@@ -158,10 +165,8 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
             hint = f'write "{printable(text.replace(" ", ""))}"'
             yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
 
-        suggested = accelerator.suggestion(candidate.name) if candidate.name else ""
-        if suggested:
-            message = f'unknown GPU "{printable(candidate.name or "")}"'
-            hint = f'did you mean "{suggested}"?'
+        message, hint = _wrong_model(candidate.rounded)
+        if message:
             yield document.problem((*path, *keys), message, hint, "warning", key=is_key)
 
         if candidate.count.denominator != 1:
@@ -169,6 +174,29 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
                 f"fractions of GPUs are not supported; each node gets {candidate.rounded.count}"
             )
             yield document.problem((*path, *keys), message, severity="warning")
+
+
+def _wrong_model(gpus: accelerator.Accelerator) -> tuple[str, str]:
+    """Return the warning about a name that is no model, and the hint; empty if there is none."""
+    name = gpus.name or ""
+    if accelerator.is_any(name):
+        return f'"{name}" is no model', f"for any GPU, write the count: {gpus.count}"
+    if accelerator.is_none(name):
+        return f'"{name}" is no GPU', "for a task without GPUs, remove the line"
+    suggested = accelerator.suggestion(name) if name else ""
+    if not suggested:
+        return "", ""
+    return f'unknown GPU "{printable(name)}"', f'did you mean "{suggested}"?'
+
+
+def _similar_gpu(value: Data, text: str) -> str:
+    """Return the hint for an invalid GPU: how SkyPilot writes what is meant."""
+    if isinstance(value, dict) and len(value) == 2:  # {name: A100, count: 8}
+        model, count = sorted(map(str, value.values()), key=str.isdigit)
+        if count.isdigit() and accelerator.find_model(model):
+            return f"write {{{printable(model)}: {count}}}"
+    similar = accelerator.similar(text)
+    return f"did you mean {similar}?" if similar else ""
 
 
 def find_too_many(document: Document) -> Iterator[Problem]:
@@ -208,6 +236,7 @@ def _exclusive(document: Document) -> Iterator[Problem]:
 
 
 MAX_PORT = 65535
+_MAX_TEXT = 40
 MAX_PORTS = 100  # per task: each is an entry of its Service and a rule on every cluster node
 
 _PORT_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
@@ -264,7 +293,23 @@ def _ports(document: Document) -> Iterator[Problem]:
                 field_path = (
                     (*path, "ports", index) if isinstance(value, list) else (*path, "ports")
                 )
-                yield document.problem(field_path, str(error))
+                hint = schema.find_unfilled(item) or _similar_ports(str(item))
+                yield document.problem(field_path, str(error), hint)
+
+
+def _similar_ports(text: str) -> str:
+    """Return the hint for an invalid port: those that it means, such as 80 for 8080:80."""
+    numbers = re.findall("[0-9]{2,5}", text[:_MAX_TEXT])
+    if not numbers or max(map(int, numbers)) > MAX_PORT:
+        return ""
+    if len(numbers) == 1:
+        return f"did you mean {numbers[0]}?"
+    if ":" in text:
+        return f"did you mean {numbers[-1]}? the task's own port is enough"
+    if re.search(r"\.\.|-|to", text):
+        first, last = sorted(numbers[:2], key=int)
+        return f'did you mean "{first}-{last}"?'
+    return f"did you mean [{', '.join(numbers)}]?"
 
 
 def _many_ports(document: Document) -> Iterator[Problem]:

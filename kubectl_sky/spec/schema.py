@@ -1,8 +1,8 @@
 """The JSON Schemas of tasks, headers, volumes and settings.
 
-They are plain JSON Schema 2020-12 with three annotations that other validators ignore:
+They are plain JSON Schema 2020-12 with annotations that other validators ignore:
 `x-expected` describes a value in words, `x-values` lists the values that a pattern stands for,
-and `x-unknown: warning` reports unknown fields of an open mapping.
+`x-form: duration` is for hints, and `x-unknown: warning` reports unknown fields of an open mapping.
 """
 
 import difflib
@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_sky.spec import other_names
 from kubectl_sky.spec.document import Data, Path, printable
 from kubectl_sky.words import assets
 
@@ -98,45 +99,10 @@ _SETTINGS_OF_SKYPILOT = frozenset(
         "workspaces",
     }
 )
-# Common wrong names of fields, and SkyPilot's name for each. Their spelling is too different.
-_RENAMED = {
-    "args": "run",
-    "branch": "ref",
-    "cmd": "run",
-    "command": "run",
-    "commit": "ref",
-    "container_image": "image_id",
-    "cpu": "cpus",
-    "docker_image": "image_id",
-    "entrypoint": "run",
-    "env": "envs",
-    "environment": "envs",
-    "gpu": "accelerators",
-    "gpu_count": "accelerators",
-    "image": "image_id",
-    "mem": "memory",
-    "mounts": "file_mounts",
-    "node_count": "num_nodes",
-    "nodes": "num_nodes",
-    "ram": "memory",
-    "replicas": "num_nodes",
-    "script": "run",
-    "spot": "use_spot",
-    "storage": "file_mounts",
-    "working_dir": "workdir",
-}
 _REMOVED = {
     "experimental": "its new name is config; move the fields of config_overrides there",
     "hooks": "hooks belongs under config",
     "spot_recovery": "its new name is job_recovery",
-}
-# Fields of other programs' files at the top level, and what is here for them.
-_FOREIGN = {
-    "env_file": "give it to `kubectl sky submit` as --env-file FILE",
-    "depends_on": "submit it with --after TASK, or write a pipeline: a document for each task",
-    "restart": "write job_recovery under resources",
-    "schedule": "there are no schedules; run `kubectl sky submit` from cron",
-    "tasks": "write each task as a document of its own, separated by ---",
 }
 _OTHER_LEVEL = (("resources.json", "under resources"), ("task.json", "at the top level"))
 _POD = ("config", "kubernetes", "pod_config")
@@ -163,6 +129,7 @@ _LEVELS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("header.json", (), "in the header: a document before the tasks"),
 )
 PARENTS = frozenset(path for _, path, _ in _LEVELS)
+_ANSWERED = ((), ("resources",), ("config",), ("config", "kubernetes"))  # where tasks are described
 _MAX_LENGTH = 100  # characters; comparing 3 MB takes seconds, and no field name is this long
 _INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
 
@@ -184,28 +151,56 @@ def field_hint(path: Path, candidates: Sequence[str]) -> str:
         return "it begins with a no-break space (U+00A0), write a space"
     if key in _REMOVED and key not in candidates:
         return _REMOVED[key]
-    if parent == () and key in _FOREIGN and key not in candidates:
-        return _FOREIGN[key]
-    intended = _RENAMED.get(key, key)
     public = [name for name in candidates if not name.startswith(_INTERNAL)]
-    if intended in public:
-        return f'did you mean "{intended}"?'
+    intended = other_names.rename(key, public)
+    spelled = next((name for name in public if other_names.is_same(name, key)), intended)
+    if spelled in public:
+        return f'did you mean "{spelled}"?'
     if parent == () and key in _SETTINGS_OF_SKYPILOT:
         return "it is a section of SkyPilot's settings, which is no task file"
-    return _level_hint(key, intended, parent) or closest(key, public) or _typo_hint(key, parent)
+    return (
+        _level_hint(key, key, parent)
+        or _misspelt(key, public)
+        or (other_names.answer(key) if parent in _ANSWERED else "")
+        or _level_hint(key, intended, parent)
+        or _containing(key, public)
+        or _typo_hint(key, parent)
+        or closest(key, public)
+    )
+
+
+def _misspelt(key: str, names: Sequence[str]) -> str:
+    """Return the hint for a name that is nearly a field's; a word of other tools is none."""
+    return "" if other_names.is_known(key) else closest(key, names)
+
+
+def _containing(key: str, names: Sequence[str]) -> str:
+    """Return the hint for a part of a field's name, such as timeout for timeout_seconds."""
+    folded = other_names.fold(key)
+    words = {*folded.split("_")}
+    matches = [name for name in names if words < {*name.split("_")}]
+    matches = [name for name in matches if name.startswith(folded)] or matches
+    return f'did you mean "{matches[0]}"?' if len(matches) == 1 else ""
 
 
 def _level_hint(key: str, intended: str, parent: Path) -> str:
     """Return a hint for a field that belongs to another level of the task."""
-    name = "it" if intended == key else f'"{intended}"'
     if parent not in PARENTS and parent[:1] != ("resources",):
         return ""
+    folded = other_names.fold(intended)
     for reference, path, description in _LEVELS:
-        if path != parent and intended in _field_names(reference):
+        names = {other_names.fold(field): field for field in _field_names(reference)}
+        is_other = path != parent or reference == "header.json"
+        if is_other and folded in names:
+            name = "it" if names[folded] == key else f'"{names[folded]}"'
             return f"{name} belongs {description}"
-    if parent == () and intended in _field_names("header.json"):
-        return f"{name} belongs {_LEVELS[-1][2]}"
     return ""
+
+
+def find_place(field: str) -> str:
+    """Return where a field is in a task, such as `under resources`; "" if it is unknown."""
+    places = (place for reference, _, place in _LEVELS if field in _field_names(reference))
+    return next(places, "")
 
 
 def _typo_hint(key: str, parent: Path) -> str:

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from kubectl_sky.spec import pod_fields, schema
+from kubectl_sky.spec import accelerator, pod_fields, schema
 from kubectl_sky.spec.document import Data, Path
 from kubectl_sky.spec.schema import SchemaError, describe
+from kubectl_sky.words import amounts
 from kubectl_sky.words.secret import Secret
 
 _MAX_ERRORS = 1000
@@ -27,6 +28,8 @@ _FREE = frozenset({"file_mounts", "volumes"})  # have names of users below them
 _MAX_WORD = 40  # characters of a value that a hint repeats
 _SHOWN_FIELDS = 3
 _STEP = re.compile(r"\w+")
+_COUNTED = re.compile(r"([0-9]{1,9})\s*(?:x|[a-z]{3,20})", re.IGNORECASE)  # 2x, 2 nodes
+_PAIR = re.compile(r"([^=:\s]{1,60})[=:](\S{1,60})\s*")
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 
@@ -147,7 +150,8 @@ def _value(error: ValidationError) -> Iterator[SchemaError]:
     actual = "" if isinstance(error.instance, Secret) else f", got {describe(error.instance)}"
 
     pattern = _rules(error).get("pattern", "")
-    is_text = "string" in str(_rules(error).get("type"))
+    kind = str(_rules(error).get("type"))
+    is_text = "string" in kind and "object" not in kind
     is_misread = (
         is_text
         and isinstance(error.instance, bool | int | float | date)
@@ -169,6 +173,48 @@ def _hint_of_items(rules: Mapping[str, Any], value: Mapping[str, Any], *, is_of_
     return f"its items have fields, such as {', '.join([*fields][:_SHOWN_FIELDS])}"
 
 
+def _hint_of_map(rules: Mapping[str, Any], value: str | Sequence[Any]) -> str:
+    """Return how to write a map for which NAME=VALUE or SOURCE:TARGET was written, or a GPU."""
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return 'remove the "- " before the fields'
+    if isinstance(value, str) and "accelerators" in rules.get("properties", {}):
+        return f"write accelerators: {value}" if accelerator.find_model(value) else ""
+    if isinstance(value, str) and value.rpartition("/")[2].startswith(".env"):
+        return "give the file to `kubectl sky submit` as --env-file FILE"
+    items = [value] if isinstance(value, str) else value
+    return "" if "properties" in rules else _hint_of_pair(items, isinstance(value, str))
+
+
+def _hint_of_pair(items: Sequence[Any], is_alone: bool) -> str:
+    pair = _PAIR.fullmatch(items[0]) if items and isinstance(items[0], str) else None
+    if not pair:
+        return ""
+    dashes = "" if is_alone else ', without "- "'
+    first, second = pair.groups()
+    if second.startswith("//"):  # a URL
+        return ""
+    if second.startswith("/"):
+        return f"write {second.partition(':')[0]}: {first}{dashes}"
+    return f"write {first}: VALUE{dashes}"
+
+
+def _hint_of_amount(rules: Mapping[str, Any], value: str, path: Path) -> str:
+    """Return how to write a number or a duration, such as 2 for "2 nodes"; "" for other texts."""
+    kind = rules.get("type")
+    meant = amounts.duration(value)
+    if rules.get("x-form") == "duration":
+        return f'did you mean "{meant}"?' if meant else ""
+    if kind not in ("integer", "number", "boolean"):
+        return ""
+    counted = _COUNTED.fullmatch(value) if kind == "integer" and not meant else None
+    if counted:
+        return f"did you mean {counted[1]}?"
+    if path[-1:] == ("priority",) and value.isalpha():
+        return f"for a class, write priority_class: {value[:_MAX_WORD]}"
+    is_whole = kind != "integer" or "." not in value
+    return "write it without quotes" if is_whole and _PLAIN.fullmatch(value) else ""
+
+
 def _hint(error: ValidationError) -> str:
     rules = _rules(error)
     value = error.instance
@@ -179,13 +225,12 @@ def _hint(error: ValidationError) -> str:
         words = re.split("[-_ ]", written.lower()) if len(written) < _MAX_WORD else []
         contained = next((str(name) for name in values if name in words), written)
         return schema.closest(contained, map(str, values))
-    if kind in ("integer", "number", "boolean") and isinstance(value, str):
-        return "write it without quotes" if _PLAIN.fullmatch(value) else ""
+    if isinstance(value, str) and (hint := _hint_of_amount(rules, value, _path(error))):
+        return hint
     if kind == "array" and isinstance(value, dict) and value:
         return _hint_of_items(rules, value, is_of_pod=pod_fields.is_of_pod(_path(error)))
-    has_fields = isinstance(value, list) and any(isinstance(item, dict) for item in value)
-    if kind == "object" and has_fields:
-        return 'remove the "- " before the fields'
+    if kind == "object" and isinstance(value, str | list):
+        return _hint_of_map(rules, value)
     takes_text = rules.get("items", {}).get("type") == "string"
     if kind == "array" and takes_text and isinstance(value, str) and len(value) < _MAX_WORD:
         return f"write [{describe(value)}]"

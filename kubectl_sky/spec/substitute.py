@@ -22,6 +22,8 @@ FIELDS = ("workdir", "file_mounts", "service", "volumes")
 
 _URL = ("workdir", "url")
 _SHELL_FORM = re.compile(r"\$\{([a-zA-Z_][a-zA-Z0-9_]*)[^a-zA-Z0-9_}]")  # such as ${NAME:-default}
+# Variables of this shell, and how a file names their folders.
+_FOLDERS = {"HOME": "~", "PWD": "."}
 _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 
 
@@ -125,6 +127,8 @@ class Filled:
                 else:
                     message = f"the variable {name} is not set"
                     hint = f"set it in envs, or with --env {name}=VALUE"
+                    if name in _FOLDERS:
+                        hint = f"write {_FOLDERS[name]}"
                 self.unset.append(self.written.problem(path, message, hint))
                 return
 

@@ -14,6 +14,7 @@ from kubectl_sky.spec import (
     infra,
     kubernetes,
     lifecycle,
+    other_names,
     pipeline,
     resource_fields,
     schema,
@@ -120,9 +121,13 @@ def _find_foreign(document: Document) -> Iterator[Problem]:
 
 
 def _has_known(data: Data) -> bool:
-    """Report whether a field belongs to a task, or one of the first has a hint where it belongs."""
+    """Report whether a field belongs to a task, or one of the first has a hint where it belongs.
+
+    A word of other tools is no such hint.
+    """
     task = schema.fields("task")
-    hints = (schema.field_hint((str(key),), [*task]) for key in islice(data, _MAX_HINTS))
+    names = [str(key) for key in islice(data, _MAX_HINTS) if not other_names.answer(str(key))]
+    hints = (schema.field_hint((name,), [*task]) for name in names)
     return not task.isdisjoint(data) or any(hints)
 
 
@@ -277,7 +282,8 @@ def _name(document: Document) -> Iterator[Problem]:
     name = document.get("name")
     if isinstance(name, str) and name and not _NAME.fullmatch(name):
         message = "in names of objects, dashes replace what Kubernetes does not allow"
-        yield document.problem(("name",), message, severity="warning")
+        hint = schema.find_unfilled(name)
+        yield document.problem(("name",), message, hint, "warning")
 
 
 def _header_problems(document: Document) -> list[Problem]:

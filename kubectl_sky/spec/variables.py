@@ -338,6 +338,15 @@ def _find_unsubstituted(document: Document) -> Iterator[Problem]:
             yield document.problem(("envs", name), message, hint, "warning")
 
 
+def _find_unsubstituted_secrets(document: Document) -> Iterator[Problem]:
+    for name, value in entries(document.get("secrets")):
+        text = reveal(value).decode(errors="replace") if isinstance(value, Secret) else value
+        if isinstance(text, str) and _REFERENCE_IN_VALUE.fullmatch(text):
+            message = "a variable is not substituted: values of secrets are literal"
+            hint = f"write {name}: null; export {name}=…, then --secret {name}"
+            yield document.problem(("secrets", name), message, hint, "warning")
+
+
 def _registry(document: Document) -> Iterator[Problem]:
     fields = {name: field for field in ("envs", "secrets") for name in _mapping(document, field)}
     missing = [name for name in REGISTRY if name not in fields]
@@ -363,4 +372,5 @@ RULES = (
     _both,
     _find_named_as_secrets,
     _find_unsubstituted,
+    _find_unsubstituted_secrets,
 )

@@ -100,9 +100,9 @@ def _with_parts(document: Document, overrides: Overrides) -> Document:
     for item in overrides.sweep:
         name, equals, values = item.partition("=")
         if not equals:
-            raise UserError(
-                f"--sweep {item}: expected NAME=VALUE,VALUE", f"use --sweep {name}=1..3"
-            )
+            name, _, values = name.partition(":")
+            hint = f"use --sweep {name}={values or '1..3'}"
+            raise UserError(f"--sweep {item}: expected NAME=VALUE,VALUE", hint)
         document = document.override(("config", "kubectl_sky", "sweep", name), values, "--sweep")
     return _with_git(document, overrides)
 
@@ -166,7 +166,7 @@ def variables(
                 reason = "no value, and no environment variable of this name"
                 if flag == "--secret":  # what is written may be the value without a name
                     raise UserError(f"{flag}: {reason}", f"export NAME=VALUE, then {flag} NAME")
-                name, _, value = name.partition(":")
+                name, _, value = name.replace(" ", ":", 1).partition(":")
                 raise UserError(f"{flag} {item}: {reason}", f"use {flag} {name}={value or 'VALUE'}")
             value = environ[name]
             if not bounded.is_utf8(value):

@@ -12,7 +12,7 @@ from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
 from kubectl_sky.spec import dangers
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document, join_path
-from kubectl_sky.spec.files import WORKDIR, LocalFiles, is_credential
+from kubectl_sky.spec.files import WORKDIR, LocalFiles, is_credential, is_like_repository
 from kubectl_sky.spec.files import local_files as local_files_of
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.sync import archive, git
@@ -92,6 +92,10 @@ class Packer:
             local_source = source(files)
             if not local_source.path.exists():
                 hint = f"relative paths start at the current folder, {Path.cwd()}"
+                if files.path == WORKDIR and is_like_repository(files.source):
+                    hint = "for a git repository, write workdir: {url: …}"
+                if files.path == WORKDIR and "," in files.source:
+                    hint = "a task has one workdir: name other folders in file_mounts"
                 raise Unsendable.for_source("no such file or folder", hint)
             if files.path == WORKDIR and not local_source.path.is_dir():
                 raise Unsendable.for_source("is a file", "use its folder")

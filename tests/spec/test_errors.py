@@ -40,7 +40,7 @@ WRONG = {
     "resources: {cpus: -1}": "task.yaml:2:19: resources.cpus: must be more than 0, got -1",
     "resources: {memory: 16g}": (
         "task.yaml:2:21: resources.memory: memory is GiB such as 8, or has a unit:"
-        ' "16GB", "512Mi", got "16g"'
+        ' "16GB", "512Mi", got "16g"; did you mean "16G"?'
     ),
     "resources: {memory: 16GiB}": (
         'task.yaml:2:21: resources.memory: the unit is Gi in Kubernetes: write "16Gi", got "16GiB"'
@@ -226,7 +226,8 @@ WRONG = {
         'task.yaml:2:25: resources.ports[1]: a port is from 1 to 65535, got "70000"'
     ),
     "resources: {ports: 90-80}": (
-        'task.yaml:2:20: resources.ports: the range ends before it begins: "90-80"'
+        'task.yaml:2:20: resources.ports: the range ends before it begins: "90-80";'
+        ' did you mean "80-90"?'
     ),
     "resources: {ports: [80, 8000-8100]}": (
         "task.yaml:2:20: resources.ports: 102 ports; a task's Service has at most 100;"

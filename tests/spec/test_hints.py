@@ -27,6 +27,36 @@ WARNED = {
     f"{RUN}resources:\n  accelerators: 8x\n": (
         '3:17: resources.accelerators: warning: unknown GPU "8x"; did you mean "8"?'
     ),
+    f"{RUN}resources:\n  accelerators: 8 A100\n": (
+        '3:17: resources.accelerators: warning: unknown GPU "8 A100"; did you mean "A100:8"?'
+    ),
+    f"{RUN}resources:\n  accelerators: A100 or H100\n": (
+        '3:17: resources.accelerators: warning: unknown GPU "A100 or H100";'
+        ' did you mean "[A100, H100]"?'
+    ),
+    f"{RUN}resources:\n  accelerators: gpu:2\n": (
+        '3:17: resources.accelerators: warning: "gpu" is no model; for any GPU, write the count: 2'
+    ),
+    f"{RUN}resources:\n  accelerators: none\n": (
+        '3:17: resources.accelerators: warning: "none" is no GPU; for a task without GPUs, remove'
+        " the line"
+    ),
+    f"{RUN}name: $NAME\n": (
+        "2:7: name: warning: in names of objects, dashes replace what Kubernetes does not allow;"
+        " variables are not filled in here; write the value"
+    ),
+    f"{RUN}secrets: {{A: $A}}\n": (
+        "2:14: secrets.A: warning: a variable is not substituted: values of secrets are literal;"
+        " write A: null; export A=…, then --secret A"
+    ),
+    f"{RUN}config: {{kubernetes: {{namespace: a}}}}\n": (
+        "2:23: config.kubernetes.namespace: warning: unknown field, ignored;"
+        " give it to `kubectl sky submit` as -n NAMESPACE"
+    ),
+    f"{RUN}config: {{kubernetes: {{node_selector: {{}}}}}}\n": (
+        "2:23: config.kubernetes.node_selector: warning: unknown field, ignored;"
+        ' "nodeSelector" belongs under config.kubernetes.pod_config.spec'
+    ),
     f"{RUN}resources:\n  accelerators: A100 :1\n": (
         '3:17: resources.accelerators: warning: the space in "A100 :1" is ignored;'
         ' write "A100:1"'
@@ -99,6 +129,107 @@ WRONG = {
     f"{RUN}file_mounts: {{/a: {{name: bcd, zzz: 1}}}}\n": (
         "2:31: file_mounts./a.zzz: unknown field;"
         " `kubectl sky explain file_mounts` shows the fields"
+    ),
+    f"{RUN}num-cpus: 4\n": '2:1: num-cpus: unknown field; "cpus" belongs under resources',
+    f"{RUN}gpuCount: 4\n": '2:1: gpuCount: unknown field; "accelerators" belongs under resources',
+    f"{RUN}NUM_NODES: 4\n": '2:1: NUM_NODES: unknown field; did you mean "num_nodes"?',
+    f"{RUN}time_limit: 1h\n": '2:1: time_limit: unknown field; did you mean "max_duration"?',
+    f"{RUN}max_retries: 1\n": (
+        '2:1: max_retries: unknown field; "max_restarts_on_errors" belongs under'
+        " resources.job_recovery"
+    ),
+    f"{RUN}pip: [torch]\n": (
+        "2:1: pip: unknown field; install packages in setup, such as setup: pip install NAME"
+    ),
+    f"{RUN}namespace: a\n": (
+        "2:1: namespace: unknown field; give it to `kubectl sky submit` as -n NAMESPACE"
+    ),
+    f"{RUN}description: a\n": (
+        "2:1: description: unknown field; write a comment, or a field of your own, such as"
+        " x-description"
+    ),
+    f"{RUN}service: {{readiness_probe: {{path: /, timeout: 5}}}}\n": (
+        '2:38: service.readiness_probe.timeout: unknown field; did you mean "timeout_seconds"?'
+    ),
+    f"{RUN}workdir: {{url: 'https://e.com/a', repository: x}}\n": (
+        '2:35: workdir.repository: unknown field; did you mean "url"?'
+    ),
+    f"{RUN}workdir: s3://bucket/x\n": (
+        "2:10: workdir: expected a local folder; for a bucket, write file_mounts: {/data: …}"
+    ),
+    f"{RUN}workdir: $HOME/code\n": "2:10: workdir: the variable HOME is not set; write ~",
+    f"{RUN}num_nodes: '1.5'\n": (
+        '2:12: num_nodes: expected a whole number of nodes, at least 1, got "1.5"'
+    ),
+    f"{RUN}num_nodes: 2 nodes\n": (
+        '2:12: num_nodes: expected a whole number of nodes, at least 1, got "2 nodes";'
+        " did you mean 2?"
+    ),
+    f"{RUN}max_duration: 01:30:00\n": (
+        "2:15: max_duration: expected a time with a unit such as 90m, 10h or 1h30m,"
+        ' got "01:30:00"; did you mean "1h30m"?'
+    ),
+    f"{RUN}envs: [A=1, B=2]\n": (
+        '2:7: envs: expected variables such as A: 1, got a list; write A: VALUE, without "- "'
+    ),
+    f"{RUN}envs: .env\n": (
+        '2:7: envs: expected variables such as A: 1, got ".env";'
+        " give the file to `kubectl sky submit` as --env-file FILE"
+    ),
+    f"{RUN}volumes: ['data:/data']\n": (
+        "2:10: volumes: expected mounts such as /data: my-volume, got a list;"
+        ' write /data: data, without "- "'
+    ),
+    f"{RUN}resources: {{cpus: 4 cores}}\n": (
+        '2:19: resources.cpus: CPUs are a number such as 2, 0.5, "4+" or "500m", got "4 cores";'
+        ' did you mean "4"?'
+    ),
+    f"{RUN}resources: {{memory: 16-32}}\n": (
+        '2:21: resources.memory: memory is GiB such as 8, or has a unit: "16GB", "512Mi",'
+        ' got "16-32"; did you mean "16+"?'
+    ),
+    f"{RUN}resources: {{priority: high}}\n": (
+        "2:23: resources.priority: expected a whole number of at least -1000 and at most 1000,"
+        ' got "high"; for a class, write priority_class: high'
+    ),
+    f"{RUN}resources: {{job_recovery: 5}}\n": (
+        "2:27: resources.job_recovery: expected a strategy's name, or fields such as"
+        " max_restarts_on_errors: 3, got 5"
+    ),
+    f"{RUN}resources: {{accelerators: A100=8}}\n": (
+        "2:27: resources.accelerators: expected a count such as 1, a name such as V100,"
+        ' or both: "V100:2", got "A100=8"; did you mean A100:8?'
+    ),
+    f"{RUN}resources: {{accelerators: 4090}}\n": (
+        "2:27: resources.accelerators: more than 1024 GPUs per node are not supported,"
+        ' got "4090"; did you mean RTX4090?'
+    ),
+    f"{RUN}resources: {{accelerators: nvidia.com/gpu=8}}\n": (
+        "2:27: resources.accelerators: expected a count such as 1, a name such as V100,"
+        ' or both: "V100:2", got "nvidia.com/gpu=8"; did you mean 8?'
+    ),
+    f"{RUN}resources: {{accelerators: {{name: A100, count: 8}}}}\n": (
+        '2:28: resources.accelerators.name: the count must be a number, got "name:A100";'
+        " write {A100: 8}"
+    ),
+    f"{RUN}resources: {{any_of: [A100]}}\n": (
+        "2:22: resources.any_of[0]: expected fields such as accelerators: L4,"
+        ' got "A100"; write accelerators: A100'
+    ),
+    f"{RUN}resources: {{ports: 8080/tcp}}\n": (
+        '2:20: resources.ports: expected a port such as 8080, or a range such as "8080-8090",'
+        ' got "8080/tcp"; did you mean 8080?'
+    ),
+    f"{RUN}resources: {{ports: $PORT}}\n": (
+        '2:20: resources.ports: expected a port such as 8080, or a range such as "8080-8090",'
+        ' got "$PORT"; variables are not filled in here; write the value'
+    ),
+    f"{RUN}resources: {{image_id: ./Dockerfile}}\n": (
+        "2:23: resources.image_id: this is a file, and images are pulled from a registry;"
+        " build and push it, then write its name, such as ghcr.io/me/train:1"
+    ),
+    f"{RUN}resources: {{image_id: 'https://hub.docker.com/r/a/b'}}\n": (
+        "2:23: resources.image_id: an image has no https:// before it; write a/b"
     ),
     f"{RUN}zzz: 1\n": "2:1: zzz: unknown field; `kubectl sky explain` shows the fields",
     f"{RUN}resources: {{any_of: [{{zzz: 1}}]}}\n": (
