@@ -3,6 +3,7 @@
 import difflib
 import errno
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ REQUEST = "<request>"  # the body of a request to a server
 _STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
 _TASK_FILES = (".yaml", ".yml")
 _CALL = Call()
+_NONE = "there is no such file in this folder: `kubectl sky init` writes one"
 _INIT = "write a task file for it: kubectl sky init"
 # What is no task file, and what to do with it.
 _PROGRAMS = {
@@ -30,6 +32,7 @@ _PROGRAMS = {
     ".sh": ("a shell script", _INIT),
     ".ipynb": ("a notebook", "make a program of it: jupyter nbconvert --to script"),
 }
+_VARIABLE = re.compile(r"([A-Z_][A-Z0-9_]*)=.*")
 _LONG_DASHES = "\N{EN DASH}\N{EM DASH}\N{MINUS SIGN}"
 
 
@@ -140,14 +143,31 @@ def _missing_hint(path: Path, files: Sequence[str], named: str, of_tasks: bool) 
     if set("*?[").intersection(path.name):
         return f"no file matches; there are {named}" if named else "no file matches"
 
+    return _similar_hint(path, files) or _other_hint(path, named, of_tasks)
+
+
+def _similar_hint(path: Path, files: Sequence[str]) -> str:
     if similar := difflib.get_close_matches(path.name, files, n=1, cutoff=0.85):
         return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
     stems = {Path(file).stem: file for file in files}  # all ends are alike
-    if similar := difflib.get_close_matches(path.stem, stems, n=1, cutoff=0.7):
+    stem = path.name.partition(".")[0] or path.name
+    if similar := difflib.get_close_matches(stem, stems, n=1, cutoff=0.7):
         return f'did you mean "{printable(str(path.with_name(stems[similar[0]])), 200)}"?'
+    return ""
+
+
+def _other_hint(path: Path, named: str, of_tasks: bool) -> str:
+    """Return what a word that is no file may mean; else which files there are."""
     if path.parts[0] in ("http:", "https:"):
         return "download it: curl -L URL | kubectl sky submit -"
+    if re.fullmatch("[a-z0-9]+:", path.parts[0]):
+        return "download it, and name the file"
+    if names := [name for name in path.name.split(",")[1:] if name.endswith(_TASK_FILES)]:
+        return f"separate files with spaces: … {printable(names[0], 200)}"
+    if of_tasks and (variable := _VARIABLE.fullmatch(path.name)):
+        return f"for a variable, write --env {variable[1]}=VALUE"
 
-    is_file = not of_tasks or (path.suffix and " " not in path.name)
-    command = shlex.quote(printable(str(path), 200))
-    return "" if is_file else f"to run a command without a file: kubectl sky run {command}"
+    if of_tasks and (not path.suffix or " " in path.name):
+        command = shlex.quote(printable(str(path), 200))
+        return f"to run a command without a file: kubectl sky run {command}"
+    return f"there are {named}" if named else _NONE

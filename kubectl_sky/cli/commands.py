@@ -1,13 +1,11 @@
 """Layout of --help: examples, options of the command, then connection options."""
 
 import importlib
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -20,16 +18,8 @@ Function = Callable[..., Any]
 
 BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
 WORDS = "kubectl_sky.words"  # those of the command in click's forms, in Context.meta
-# Who runs a command and where: a wrong guess would be harmful.
-_NOT_GUESSED = frozenset(
-    {
-        *("--as", "--as-group", "--as-uid", "--client-certificate", "--client-key"),
-        *("--cluster", "--context", "--kubeconfig", "--server", "--token"),
-    }
-)
+OF_PROGRAM = "write the options of CMD after --"
 RERUN = "kubectl_sky.rerun"  # the submit that a rerun repeats, in Context.meta
-_OF_PROGRAM = "write the options of CMD after --"
-_USED = re.compile(r"use (--?[\w-]+)")  # the option in an answer
 _EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
 _STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them
@@ -43,7 +33,7 @@ class Failure:
 
 
 # Below the options of the command itself.
-_COMMON = ("namespace", "all_namespaces", "user", "all_users")
+COMMON = ("namespace", "all_namespaces", "user", "all_users")
 
 
 def _set_style(context: click.Context, option: click.Parameter, value: Any) -> None:
@@ -132,8 +122,10 @@ class Command(click.Command):
                 ctx.meta[WORDS] = [*rewritten]  # click empties its list
             rest = super().parse_args(ctx, rewritten)
         except click.UsageError as error:
+            from kubectl_sky.cli.advice import advise
+
             error.ctx = error.ctx or ctx
-            raise _advise(error, ctx, args) from None
+            raise advise(error, ctx, args) from None
         for option in params:
             value = ctx.params.get(option.name or "")
             texts = value if isinstance(value, tuple) else (value,)
@@ -150,9 +142,7 @@ class Command(click.Command):
                 for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}kubectl sky {example}\n")
 
-        params = sorted(
-            self.get_params(ctx), key=lambda item: (item.is_eager, item.name in _COMMON)
-        )
+        params = sorted(self.get_params(ctx), key=lambda item: (item.is_eager, item.name in COMMON))
         records = [
             record
             for option in params
@@ -208,6 +198,10 @@ class Group(click.Group):
         self, error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
     ) -> click.UsageError:
         """Return the error of an option before the command, with its place if that has it."""
+        dashed = error.option_name.lstrip("-")
+        if dashed in self.list_commands(ctx):
+            message = f"no such option '{error.option_name}'"
+            return click.UsageError(f"{message}; did you mean `{ctx.command_path} {dashed}`?", ctx)
         name = next((word for word in args if word in self.list_commands(ctx)), "")
         command = self.get_command(ctx, name)
         params = command.get_params(ctx) if command else ()
@@ -225,8 +219,10 @@ class Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
+            from kubectl_sky.cli.advice import unknown, unknown_command
+
             message = unknown(ctx, error.command_name, self.commands)
-            raise _unknown_command(ctx, args) or click.UsageError(message, ctx) from None
+            raise unknown_command(ctx, args) or click.UsageError(message, ctx) from None
 
 
 def _refuse_options_of_program(
@@ -248,12 +244,12 @@ def _refuse_one_dash(
     """Raise UsageError for a long option with one dash: `-name` is no namespace `ame`."""
     word = arguments.one_dash
     if word:
-        of_program = arguments.others and _takes_program(params)
-        advice = _OF_PROGRAM if of_program else f"did you mean '-{word}'?"
+        of_program = arguments.others and takes_program(params)
+        advice = OF_PROGRAM if of_program else f"did you mean '-{word}'?"
         raise click.BadOptionUsage(word, f"no such option '{word}'; {advice}", ctx)
 
 
-def _takes_program(params: Iterable[click.Parameter]) -> bool:
+def takes_program(params: Iterable[click.Parameter]) -> bool:
     return any((param.metavar or "").startswith("-- ") for param in params)
 
 
@@ -266,126 +262,6 @@ def takes(command: click.Command, ctx: click.Context, words: Sequence[str]) -> b
     except click.UsageError:
         return False
     return all(flag[0].partition("=")[0] in known for flag in flags)
-
-
-def _path(ctx: click.Context) -> list[str]:
-    return ctx.command_path.removeprefix(ctx.find_root().command_path).split()
-
-
-def unknown(ctx: click.Context, name: str, names: Iterable[str]) -> str:
-    """Say that a command does not exist, and which one is similar."""
-    similar = get_close_matches(name, [*names], n=1)
-    hint = f"; did you mean `{ctx.command_path} {similar[0]}`?" if similar else ""
-    return f'unknown command "{" ".join([*_path(ctx), name])}"{hint}'
-
-
-def _unknown_command(ctx: click.Context, words: Sequence[str]) -> click.UsageError | None:
-    """Return the error of a command's words if they are a verb of SkyPilot."""
-    from kubectl_sky.cli import skypilot
-
-    path = _path(ctx)
-    message = skypilot.verb([*path, *words], len(path) + 1)
-    return click.UsageError(message, ctx) if message else None
-
-
-def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -> click.UsageError:
-    """Return the error with what to type instead, if it is a habit of SkyPilot's users."""
-    from kubectl_sky.cli import skypilot
-    from kubectl_sky.words import skypilot_verbs
-
-    if unknown := _unknown_command(ctx, sorted(args, key=lambda word: word.startswith("-"))):
-        return unknown
-    answer = ""
-    command = " ".join(_path(ctx))
-    if isinstance(error, click.NoSuchOption):
-        return _unknown_options(error, ctx, args)
-    if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
-        answer = skypilot_verbs.option(command, error.option_name)
-        if _ends_with_program(ctx, args):
-            answer = _OF_PROGRAM
-    elif isinstance(error, click.BadParameter) and error.param and ";" not in error.message:
-        typed = [name for name in error.param.opts if name in args]
-        answer = "".join(skypilot_verbs.option(command, name) for name in typed)
-    elif "unexpected extra argument" in error.message:
-        answer = (
-            _quote([*without_secrets(args)])
-            or skypilot.ARGUMENTS.get(command)
-            or _describe_arguments(ctx)
-        )
-    message = error.format_message().rstrip(".")
-    return click.UsageError(f"{message}; {answer}", ctx) if answer else error
-
-
-def _ends_with_program(ctx: click.Context, args: Sequence[str]) -> bool:
-    """Return whether the last word, an option without its value, may be of the program."""
-    params = ctx.command.get_params(ctx)
-    arguments = [param for param in params if isinstance(param, click.Argument)]
-    if not _takes_program(params) or "--" in args:
-        return False
-    try:
-        return len(Arguments(params, args[:-1]).others) >= len(arguments)
-    except click.UsageError:
-        return False
-
-
-def _quote(args: Sequence[str]) -> str:
-    """Return how to write a value that the shell has split, such as `-l a=b, c=d`."""
-    for index, word in enumerate(args):
-        value = word
-        for following in args[index + 1 :] if _is_unfinished(word) else ():
-            value = f"{value} {following}"
-            if not _is_unfinished(value):
-                return f"quote it: {shlex.quote(value)}"
-    return ""
-
-
-def _is_unfinished(value: str) -> bool:
-    pairs = ("()", "[]", "{}")
-    return value.endswith(",") or any(value.count(pair[0]) > value.count(pair[1]) for pair in pairs)
-
-
-def _describe_arguments(ctx: click.Context) -> str:
-    params = ctx.command.get_params(ctx)
-    words = [param.make_metavar(ctx) for param in params if isinstance(param, click.Argument)]
-    return f"it takes {' '.join(words) or 'no argument'}"
-
-
-def _unknown_options(
-    error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
-) -> click.UsageError:
-    """Return the error of all unknown options, with what to type instead, a line each."""
-    from kubectl_sky.words import skypilot_verbs
-
-    params = ctx.command.get_params(ctx)
-    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
-    names = [flag[0].partition("=")[0] for flag in Arguments(params, args).flags]
-    # The digits of `-i10` are no options.
-    unknown = [name for name in names if name not in known and not name[1:].isdigit()]
-    command = " ".join(_path(ctx))
-    answers = {
-        name: skypilot_verbs.option(command, name) for name in unknown or [error.option_name]
-    }
-    for name, answer in answers.items():
-        used = _USED.match(answer)
-        if used and used[1] not in known:  # that command has no such option
-            answers[name] = ""
-
-    if _takes_program(params) and "--" not in args and not any(answers.values()):
-        message = error.message.rstrip(".")
-        return click.UsageError(f"{message}; {_OF_PROGRAM}", ctx)
-
-    lines = []
-    for name, answer in answers.items():
-        advice = answer or _similar(name, known)
-        lines.append(f"no such option '{name}'; {advice}" if advice else f"no such option '{name}'")
-    return click.UsageError("\n".join(lines), ctx)
-
-
-def _similar(option: str, known: Iterable[str]) -> str:
-    """Propose a similar option, if there is one; they are compared without their dashes."""
-    by_word = {name.lstrip("-"): name for name in sorted({*known} - _NOT_GUESSED)}
-    matches = get_close_matches(option.lstrip("-"), by_word, n=1, cutoff=0.75)
-    return f"did you mean '{by_word[matches[0]]}'?" if matches else ""
 
 
 def _incomplete(ctx: click.Context) -> tuple[type[Exception], ...]:

@@ -27,6 +27,18 @@ _BLOCK_BYTES = 64 * 1024
 Size = tuple[int, int]
 
 
+def _no_program(task: str | None, container: str | None) -> click.UsageError:
+    """Return the error of a missing program; in SkyPilot, -c names the task."""
+    from kubectl_sky.words import skypilot_verbs
+
+    name = task if task and " " not in task else "TASK"
+    answer = f"such as `kubectl sky exec {name} -- nvidia-smi`"
+    if container:
+        answer = skypilot_verbs.option("exec", "-c")
+    message = f"missing argument '-- CMD...'; {answer}"
+    return click.UsageError(message, click.get_current_context())
+
+
 @commands.command(
     "exec",
     examples=[
@@ -76,11 +88,7 @@ def command(
     if len(program) == 1 and " " in program[0].strip():  # a line of a shell, as in SkyPilot
         program = ("/bin/sh", "-c", _SHELL_LINE, program[0])
     if not program:
-        from kubectl_sky.words import skypilot_verbs
-
-        answer = f"; {skypilot_verbs.option('exec', '-c')}" if flags["container"] else ""
-        message = f"missing argument '-- CMD...'{answer}"
-        raise click.UsageError(message, click.get_current_context())
+        raise _no_program(task, flags["container"])
     if before_dashes is None and program[0].endswith((".yaml", ".yml")):  # as in SkyPilot
         raise UserError(
             f'"{program[0]}" is a file; exec runs a program in the task',

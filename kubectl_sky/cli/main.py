@@ -141,13 +141,19 @@ class Commands(commands.Group):
         name = args[0]
         if name in COMMANDS or name.startswith("-") or packages.find_command(name):
             return super().resolve_command(ctx, args)
-        from kubectl_sky.cli import skypilot
+        from kubectl_sky.cli import advice, skypilot, unknown
 
         submit = self.get_command(ctx, "submit")
         assert submit
         takes = partial(commands.takes, submit, ctx)
-        message = skypilot.verb(args, submit_takes=takes)
-        raise click.UsageError(message or commands.unknown(ctx, name, COMMANDS), ctx)
+        answer = unknown.find_line(args, COMMANDS) or unknown.find_swapped(args, COMMANDS)
+        message = f'unknown command "{name}"; {answer}' if answer else ""
+        message = message or skypilot.verb(args, submit_takes=takes)
+        if not message:
+            message = advice.unknown(ctx, name, COMMANDS)
+            program = "" if ";" in message else unknown.find_program(args)
+            message = f"{message}; {program}" if program else message
+        raise click.UsageError(message, ctx)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; click itself would write an empty line after Ctrl-C, also to a file."""

@@ -24,6 +24,11 @@ _SHELL = "use `kubectl sky exec TASK -it -- bash`"
 _EXAMPLES = "`kubectl sky init --list` shows examples, `kubectl sky explain` has all fields"
 _CONTEXTS = "use it without `sky`: `kubectl config`; here, --context chooses one"
 _IMAGES = "images are built elsewhere, and pulled by the cluster: name one with --image"
+_FILES = "use `kubectl sky cp`: `kubectl sky cp TASK:PATH .`, or `kubectl sky cp PATH TASK:PATH`"
+_NOT_KNOWN = "prices are not known: `kubectl sky usage` shows GPU-hours"
+_HELP = "use --help, such as `kubectl sky submit --help`"
+_NO_ENVIRONMENTS = "variables belong to a task: use `kubectl sky submit` with --env NAME=VALUE"
+_NAMESPACES = "use -n NAMESPACE, or `kubectl config set-context --current --namespace NAME`"
 _SECRETS = "secrets belong to a task: use `kubectl sky submit` with --secret NAME"
 
 # Of kubectl, docker, and other versions of SkyPilot.
@@ -37,6 +42,35 @@ OTHER_VERBS: Mapping[str, Verb] = {
     **dict.fromkeys(("shell", "connect"), Verb("exec", _SHELL)),
     **dict.fromkeys(("info", "show", "inspect"), Verb("status")),
     **dict.fromkeys(("build", "images", "pull"), Verb("", _IMAGES)),
+    # Words for what has another name here.
+    "replace": Verb("rerun"),
+    **dict.fromkeys(("follow", "cat", "output"), Verb("logs -f")),
+    **dict.fromkeys(("watch", "monitor"), Verb("list -w")),
+    **dict.fromkeys(("abort", "terminate", "end", "cleanup"), Verb("stop")),
+    **dict.fromkeys(("up", "deploy", "job submit"), Verb("submit")),
+    **dict.fromkeys(("download", "fetch", "upload", "sync", "rsync", "scp"), Verb("cp", _FILES)),
+    **dict.fromkeys(("copy", "results", "artifacts", "outputs"), Verb("cp", _FILES)),
+    **dict.fromkeys(("notebook", "jupyter", "code", "vscode"), Verb("dev")),
+    **dict.fromkeys(("tunnel", "forward", "pf", "open", "expose"), Verb("port-forward")),
+    **dict.fromkeys(("debug", "diagnose", "health", "ping", "why-pending"), Verb("doctor")),
+    **dict.fromkeys(("lint", "verify", "test"), Verb("validate")),
+    **dict.fromkeys(("schema", "fields"), Verb("explain")),
+    **dict.fromkeys(("docs", "doc", "man", "manual", "tutorial"), Verb("", _HELP)),
+    **dict.fromkeys(("update", "upgrade", "self-update"), Verb("version --check")),
+    **dict.fromkeys(("cost", "costs", "price", "estimate", "billing"), Verb("usage", _NOT_KNOWN)),
+    **dict.fromkeys(("quota", "quotas", "limits"), Verb("queues")),
+    **dict.fromkeys(("settings", "setting"), Verb("config")),
+    **dict.fromkeys(("context", "contexts", "use-context"), Verb("config", _CONTEXTS)),
+    **dict.fromkeys(("ns", "namespace", "namespaces"), Verb("", _NAMESPACES)),
+    **dict.fromkeys(("env", "envs"), Verb("submit", _NO_ENVIRONMENTS)),
+    **dict.fromkeys(("convert", "translate"), Verb("render")),
+    "docker": Verb("run", "use `kubectl sky run --image IMAGE -- CMD`"),
+    "push": Verb("", _IMAGES),
+    "logout": Verb("auth logout", KUBECONFIG),
+    "bash": Verb("exec", _SHELL),
+    **dict.fromkeys(("qsub", "bsub"), Verb("submit")),
+    **dict.fromkeys(("qstat", "bjobs"), Verb("list")),
+    **dict.fromkeys(("qdel", "bkill"), Verb("stop")),
     "history": Verb("list"),
     "metrics": Verb("top"),
     "events": Verb("doctor", "`kubectl sky doctor TASK` explains the events of a task"),
@@ -90,6 +124,7 @@ OTHER_VERBS: Mapping[str, Verb] = {
 
 # Words after a command that it does not take.
 ARGUMENTS: Mapping[str, str] = {
+    "cp": "it takes SOURCE TARGET, and a path in a task is TASK:PATH",
     "list": "`kubectl sky status TASK` shows one task",
     "gpus": "it shows all GPUs of the cluster",
     "serve logs": "for the log of one replica, use --replica",

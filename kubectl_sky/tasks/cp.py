@@ -118,6 +118,9 @@ def parse_paths(source: str, target: str) -> tuple[CopyPath, CopyPath]:
             inner = text[match.end() :].replace("\\", "/")
             hint = f"in WSL it is /mnt/{match[1].lower()}/{inner}"
             raise UserError(f"{text}: a path of Windows", hint)
+        if "://" in text:
+            hint = "download it in the task: `kubectl sky exec TASK -- CMD`"
+            raise UserError(f"{text}: a URL, and cp copies files of this machine", hint)
     paths = parse_path(source), parse_path(target)
     if all(path.is_remote for path in paths):
         raise UserError(
@@ -238,7 +241,8 @@ class Place(Struct, frozen=True):
         """Copy a file or folder to the node; into the target if that is a folder."""
         local = Path.cwd() / normpath(source)
         if not os.path.lexists(local):
-            raise UserError(f"{source}: no such file or folder")
+            hint = f"relative paths start at the current folder, {Path.cwd()}"
+            raise UserError(f"{source}: no such file or folder", hint)
         answer = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES)
         given = target or "."
         if local.is_dir():  # becomes the target if that does not exist
@@ -370,7 +374,7 @@ def local_target(source: str, target: str) -> Path:
             )
         path /= words[-1]
     if not path.parent.is_dir():
-        raise UserError(f"{path.parent}: no such folder")
+        raise UserError(f"{path.parent}: no such folder", "create it first")
     return path
 
 

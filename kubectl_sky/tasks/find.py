@@ -376,6 +376,7 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[TaskObject]
     return replace(location, namespace=owned[0].metadata.namespace)
 
 
+_NODE = re.compile(r"(.+)[-/:.](?:node-|rank-)([0-9]{1,5})")  # train-node-0, train/node-0
 _OF_FILE = "name the task: its id or its name; `kubectl sky submit FILE` runs a file"
 
 
@@ -389,11 +390,20 @@ def _not_found(text: Reference, scope: Scope, candidates: Sequence[Target] = ())
     if text.isdecimal():
         hint = "a task has no jobs with numbers; for the log of one node, use `logs --rank`"
         return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
+    names = {target.name for target in candidates}
+    if {*text.split(",")} <= names:
+        hint = f"separate tasks with spaces: {' '.join(text.split(','))}"
+        return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
+    node = _NODE.fullmatch(text)
+    if node and node[1] in names:
+        one = f"`kubectl sky logs {node[1]} --rank {node[2]}`"
+        hint = f'did you mean "{node[1]}"? for one node, {one}'
+        return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
     parts = re.split("[-/]", text)  # of the name of a pod or Job
     similar = [target.id for target in candidates if target.id in parts]
     if not similar:
         by_case = {target.name.lower(): target.name for target in candidates}
-        name = text.lower().rpartition("/")[2]  # as in job/train
+        name = text.lower().strip("/ ").rpartition("/")[2]  # as in job/train
         similar = [by_case[match] for match in difflib.get_close_matches(name, by_case, n=1)]
     lists = "run `kubectl sky list` for your tasks, `kubectl sky serve status` for services"
     hint = f'did you mean "{similar[0]}"?' if similar else lists

@@ -15,6 +15,7 @@ _NO_TIERS = "leave it out; for a fast or local disk, use a volume with a Storage
 _WAITS = "leave it out: pods wait until they have a cluster node"
 _JOBS_ARE_TASKS = "leave it out: jobs are tasks, see `kubectl sky list`"
 _NO_FILE = "leave it out: the file is an argument"
+_REPLACE = "leave it out: each submit is a new task; `kubectl sky rerun` replaces the last one"
 _ONE_TASK = "name the task as an argument; here, -n is --namespace"
 _NO_CONTROLLER = "leave it out: there is no controller and no load balancer"
 _VOLUME = "use `kubectl sky volumes create NAME SIZE`, or write it in FILE"
@@ -115,6 +116,9 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "-f": _NO_FILE,
         "--dependency": "use --after TASK",
         "--replicas": "use `kubectl sky serve up`",
+        **dict.fromkeys(("--set", "--var", "--param", "--arg", "-D"), "use --env NAME=VALUE"),
+        "--environment": "use --env",
+        **dict.fromkeys(("--force", "--replace", "--overwrite"), _REPLACE),
         "--command": "use `kubectl sky run -- CMD`, or write `run:` in the file",
         "--job-group": "write all tasks in one file, with `execution: parallel` in its header",
         "--no-job-group": "leave it out: a task is in a group only if its file says so",
@@ -123,6 +127,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **_TASK,
         **dict.fromkeys(("-i", "-t", "--interactive", "--tty"), _FOR_A_SHELL),
         "--rm": "leave it out: `kubectl sky stop TASK` deletes it",
+        **dict.fromkeys(("-f", "--file"), "use `kubectl sky submit FILE`"),
         **dict.fromkeys(("-p", "--publish"), "use --ports, and `kubectl sky port-forward TASK`"),
         "-v": f"for a volume, write `volumes:` in a file; {_LEVEL}",
     },
@@ -250,7 +255,13 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("-a", "--all", "--all-regions"), _ALL_GPUS),
         **dict.fromkeys(("--infra", "--cloud", "--region"), _CONTEXT),
     },
-    "cp": dict.fromkeys(("-c", "--container"), "leave it out: files are in the task's container"),
+    "cp": {
+        **dict.fromkeys(("-c", "--container"), "leave it out: files are in the task's container"),
+        **dict.fromkeys(
+            ("-r", "-R", "--recursive", "-a", "--archive"),
+            "leave it out: folders are copied with their files",
+        ),
+    },
     "usage": {
         "--days": "use --since: 7 days are --since 7d",
         **dict.fromkeys(("-a", "--all"), "leave it out: finished tasks count, too"),
@@ -304,6 +315,25 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--foreground": _FOREGROUND,
         "--enable-basic-auth": "leave it out: clients send bearer tokens of the cluster",
     },
+}
+
+# Words of other tools for an option: the first of these that the command has.
+ALIKE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("--node", "--node-rank", "--node-index", "--worker", "--index"), ("--rank",)),
+    **dict.fromkeys(("--search", "--match", "--pattern", "--contains"), ("--grep",)),
+    "--filter": ("--grep", "--status", "--selector"),
+    **dict.fromkeys(("--last", "--head"), ("--tail", "--limit", "--since")),
+    **dict.fromkeys(("--lines", "--num-lines"), ("--tail",)),
+    **dict.fromkeys(("--save", "--download", "--output-file"), ("--output-dir",)),
+    **dict.fromkeys(("--live", "--stream", "--watch", "--refresh"), ("--follow", "--watch")),
+    "--follow": ("--watch",),
+    **dict.fromkeys(("--format", "--out"), ("--output",)),
+    "--state": ("--status", "--for"),
+    "--status": ("--for",),
+    **dict.fromkeys(("--order", "--order-by"), ("--sort-by",)),
+    **dict.fromkeys(("--age", "--newer-than"), ("--since",)),
+    **dict.fromkeys(("--max", "--count"), ("--limit",)),
+    **dict.fromkeys(("--until", "--wait-for"), ("--for",)),
 }
 
 # Those of `sky launch`, `jobs launch` and `exec` that take no value.

@@ -21,6 +21,7 @@ TASK = "name: train\nrun: echo hello\n"
         (f"doctor {ID} --role", "--role is about no task"),
         ("exec a b c -- ls", '"b" stands before --'),
         ("cp a:x d:\\x", "d:\\x: a path of Windows"),
+        ("cp s3://b/x a:y", "s3://b/x: a URL, and cp copies files of this machine"),
         ("cp a:x b:y", "cannot copy from one node or volume to another"),
         ("cp x y", "source or target must be in a task or on a volume"),
     ],

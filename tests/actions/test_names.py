@@ -92,6 +92,20 @@ def test_exec_and_port_forward_without_task_mean_last_task(run: Run, api: FakeCl
     assert '"eval" is not a port' in run("port-forward", "eval")[2]
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("eval/node-0", 'did you mean "eval"? for one node, `kubectl sky logs eval --rank 0`'),
+        ("eval-node-1", 'did you mean "eval"? for one node, `kubectl sky logs eval --rank 1`'),
+        ("eval,eval", "separate tasks with spaces: eval eval"),
+        ("eval/", 'did you mean "eval"?'),
+    ],
+)
+def test_name_of_a_node_or_several_tasks_is_answered(run: Run, text: str, hint: str) -> None:
+    code, _, err = run("status", text)
+    assert (code, err.splitlines()[-1]) == (2, f"hint: {hint}")
+
+
 @pytest.mark.parametrize("text", ["b", "bc", "q", ""])
 def test_prefix_shorter_than_three_characters_is_not_found(run: Run, text: str) -> None:
     code, _, err = run("status", text)

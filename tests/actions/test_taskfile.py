@@ -46,7 +46,11 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
         ("helo.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
         ("broken.yaml", "no such file or directory; it is a link to nothing, which does not exist"),
         ("otter", 'no such file or directory; did you mean "other.yml"?'),
-        ("ten.yml", "no such file or directory"),
+        ("ten.yml", "no such file or directory; there are "),
+        ("a.yaml,b.yaml", "no such file or directory; separate files with spaces: … b.yaml"),
+        ("s3://b/task.yaml", "no such file or directory; download it, and name the file"),
+        ("LR=0.1", "no such file or directory; for a variable, write --env LR=VALUE"),
+        ("hello.yml.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
         (f"{'x' * 300}.py", "file name too long"),
         (
             "https://example.com/task.yaml",

@@ -53,9 +53,15 @@ def test_main_invalid_arguments_exit_with_code_and_message(
     ("arguments", "message"),
     [
         (("list", "--statsu"), "no such option '--statsu'; did you mean '--status'?"),
-        (("stacks", "t", "--rank", "5"), "no such option '--rank'"),
-        (("wait", "t", "--for"), 'option "--for" requires an argument'),
-        (("exec",), "missing argument '-- CMD...'"),
+        (
+            ("stacks", "t", "--rank", "5"),
+            "no such option '--rank'; the options are --bring-py-spy, --output",
+        ),
+        (("wait", "t", "--for"), 'option "--for" requires an argument; write --for STATE'),
+        (
+            ("exec",),
+            "missing argument '-- CMD...'; such as `kubectl sky exec TASK -- nvidia-smi`",
+        ),
     ],
 )
 def test_main_usage_error_has_form_of_all_errors(

@@ -45,7 +45,25 @@ def error_of(line: str) -> str:
         ("jobs cancel -n x", "-n: name the task as an argument"),
         ("logs --tail all", "use a number of lines, or -1 for all"),
         ("queues list x", "unexpected extra argument (x); it takes no argument"),
-        ("cp a b c:d", "unexpected extra argument (c:d); it takes SOURCE TARGET"),
+        ("cp a b c:d", "unexpected extra argument (c:d); it takes SOURCE TARGET, and a path in"),
+        ("volumes create v 10 Gi", "extra argument (Gi); write 10Gi, without a space"),
+        (
+            "logs --tail=20lines x",
+            "not a valid integer range; use a number of lines, or -1 for all",
+        ),
+        ("status x --output", "requires an argument; write --output [json|yaml|name|"),
+        ("exec --it x bash", "no such option '--it'; did you mean '-it'?"),
+        ("submit --file x.yaml", "no such option '--file'; leave it out: FILE is an argument"),
+        ("logs x --node 1", "no such option '--node'; use --rank"),
+        ("list --failed", "no such option '--failed'; use --status failed"),
+        ("list --wide", "no such option '--wide'; use --output wide"),
+        ("list --sort name", "no such option '--sort'; did you mean '--sort-by'?"),
+        ("list volumes", "extra argument (volumes); use `kubectl sky volumes list`"),
+        ("cp -r a x:/b", "no such option '-r'; leave it out: folders are copied with their files"),
+        (
+            "port-forward x --port 80",
+            "no such option '--port'; leave it out: REMOTE is an argument",
+        ),
         ("list --status failed,running", "repeat it for several: --status failed --status running"),
         ("list --json", "no such option '--json'; use -o json"),
         ("list -s RUNNING", """Invalid value for '-s' / '--server': "RUNNING" is not a server"""),
@@ -88,7 +106,44 @@ def error_of(line: str) -> str:
         ("logs x -s", 'Option "-s" requires an argument; for --sync-down, use --output-dir'),
         ("status -v x", "is not a valid integer range; for more details, use -o json"),
         ("submit x -i10 --down", "no such option '-i'; leave it out"),
-        ("submit x --infra", 'Option "--infra" requires an argument.'),
+        ("submit x --infra", 'Option "--infra" requires an argument; write --infra k8s/CONTEXT'),
+        ("usage --by", 'Option "--by" requires an argument; write --by [user|name|gpu]'),
+        ("diff", "Missing argument 'FILE'; such as `kubectl sky diff task.yaml`"),
+        ("submit x --ram 16", "no such option '--ram'; use --memory"),
+        ("submit x --time-limit 1h", "no such option '--time-limit'; use --max-duration"),
+        (
+            "submit x --labels a=b",
+            "no such option '--labels'; write `labels:` under resources in the",
+        ),
+        ("submit x --retry 3", "write `max_restarts_on_errors:` under resources.job_recovery in"),
+        ("submit x --background", "no such option '--background'; use --detach"),
+        ("submit x --set A=1", "no such option '--set'; use --env NAME=VALUE"),
+        ("submit x --replace", "`kubectl sky rerun` replaces the last one"),
+        ("doctor --task x", "no such option '--task'; leave it out: TASK is an argument"),
+        ("stop --status failed", "the options are --selector, --all, --leftovers"),
+        ("run -f x.yaml", "no such option '-f'; use `kubectl sky submit FILE`"),
+        (
+            "kubectl sky list",
+            'unknown command "kubectl"; leave out "kubectl sky": `kubectl sky list`',
+        ),
+        ("$ kubectl sky logs x", 'leave out "$ kubectl sky": `kubectl sky logs x`'),
+        ("sky", 'leave out "sky": `kubectl sky --help`'),
+        ("task logs x", "tasks need no noun: `kubectl sky logs x`"),
+        ("pods", 'unknown command "pods"; use `kubectl sky list`'),
+        ("create volume x", 'unknown command "create"; use `kubectl sky volumes create`'),
+        ("get gpus", 'unknown command "get"; use `kubectl sky gpus`'),
+        ("port forward x 80", "did you mean `kubectl sky port-forward x 80`?"),
+        ("re run", "did you mean `kubectl sky rerun`?"),
+        ("cordon x", 'unknown command "cordon"; use it without `sky`: `kubectl cordon`'),
+        ("stop-all", 'unknown command "stop-all"; did you mean `kubectl sky stop`?'),
+        ("SUBMIT x", 'unknown command "SUBMIT"; did you mean `kubectl sky submit`?'),
+        ("--list", "no such option '--list'; did you mean `kubectl sky list`?"),
+        ("\u2014help", "it begins with a long dash; write --help"),
+        ("download x", "use `kubectl sky cp`: `kubectl sky cp TASK:PATH .`"),
+        ("sh x.sh", "to run it in a task: `kubectl sky run -- sh x.sh`"),
+        ("volumes show x", "did you mean `kubectl sky volumes status`?"),
+        ("volumes resize x", "the commands are create, apply, list"),
+        ("usage --since 1hour", '"1hour" is not a duration; did you mean "1h"?'),
         ("list --field-selector x=y", "no such option '--field-selector'; use --status STATE"),
         ("cp -c main x:/a .", "no such option '-c'; leave it out: files are in the task's"),
     ],
@@ -97,15 +152,25 @@ def test_habits_of_skypilot_are_answered(line: str, message: str) -> None:
     assert message in error_of(line)
 
 
+def test_quoted_command_line_is_written_without_quotes() -> None:
+    done = CliRunner().invoke(sky, ["list --all-users"], prog_name=PROGRAM)
+    assert "write it without quotes: `kubectl sky list --all-users`" in done.output
+
+
+@pytest.mark.parametrize("word", ["docker", "health", "monitor", "label", "tasks"])
+def test_command_of_another_meaning_is_not_proposed(word: str) -> None:
+    assert "did you mean" not in error_of(word)
+
+
 def test_output_format_is_proposed_to_commands_that_have_one() -> None:
-    assert error_of("cp a b --json") == "no such option '--json'"
+    assert error_of("cp a b --json") == "no such option '--json'; the options are --rank, --yes"
 
 
 def test_every_unknown_option_is_answered_at_once() -> None:
     assert error_of("submit x --async --down --nonsense=1").splitlines() == [
         "no such option '--async'; use --detach",
         "no such option '--down'; leave it out: a task's pods end when it ends",
-        "no such option '--nonsense'",
+        "no such option '--nonsense'; for a value of your own, use --env NONSENSE=VALUE",
     ]
 
 
