@@ -42,6 +42,7 @@ _ARGUMENTS = {
 }
 _MAX_LETTERS = 3  # of options with one letter that are written as one word
 _MAX_LISTED = 12  # options in an answer
+_INVALID = re.compile(r"""(['"])([^,]{1,40}?)\1 is not """)  # an error of a choice
 _UNIT = re.compile("[kKMGTP]i?[bB]?|[smhd]|min")
 
 
@@ -86,6 +87,7 @@ def advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -> 
         words = [word.partition("=")[0] for word in args]
         typed = [name for name in error.param.opts if name in words]
         answer = "".join(skypilot_verbs.option(command, name) for name in typed)
+        answer = _closest_value(error) or answer
     elif "unexpected extra argument" in error.message:
         answer = (
             _quote([*without_secrets(args)])
@@ -96,6 +98,15 @@ def advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -> 
         )
     message = error.format_message().rstrip(".")
     return click.UsageError(f"{message}; {answer}", ctx) if answer else error
+
+
+def _closest_value(error: click.BadParameter) -> str:
+    """Return the value that an invalid one misspells; "" if there is none."""
+    kind = error.param.type if error.param else None
+    values = getattr(kind, "choices", ()) or getattr(kind, "formats", ())
+    match = _INVALID.match(error.message)
+    similar = get_close_matches(match[2].lower(), map(str, values), n=1) if match else []
+    return f"did you mean '{similar[0]}'?" if similar else ""
 
 
 def _join(args: Sequence[str]) -> str:
@@ -190,8 +201,9 @@ def _unknown_options(
         advice = (
             answer
             or _similar(name, known)
-            or _alike(name, own)
             or _argument_option(name, params)
+            or _field_flag(name, known)
+            or _alike(name, own)
             or _field_option(name, known)
             or _list_options(params)
         )
@@ -216,17 +228,25 @@ def _alike(option: str, own: Iterable[click.Option]) -> str:
     return ""
 
 
-def _field_option(option: str, known: Container[str]) -> str:
-    """Return what a field of tasks, or another tool's name for it, is on the command line.
+def _field_flag(option: str, known: Container[str]) -> str:
+    """Return the option for a field of tasks, by its name here or in another tool.
 
     Only the commands that take the fields of a task have --gpus.
     """
+    field = other_names.rename(other_names.fold(option.removeprefix("--")))
+    flags = {
+        flag.field.rpartition(".")[2]: flag.option
+        for flag in FLAGS
+        if flag.field and not flag.field.startswith("workdir.")
+    }
+    return f"use {flags[field]}" if "--gpus" in known and flags.get(field) in known else ""
+
+
+def _field_option(option: str, known: Container[str]) -> str:
+    """Return where a field that has no option is, or how to pass a value of one's own."""
     if "--gpus" not in known or not option.startswith("--"):
         return ""
     field = other_names.rename(other_names.fold(option.removeprefix("--")))
-    flags = {flag.field.rpartition(".")[2]: flag.option for flag in FLAGS if flag.field}
-    if flags.get(field) in known:
-        return f"use {flags[field]}"
     if place := schema.find_place(field):
         return f"write `{field}:` {place} in the file"
     answer = other_names.answer(field).replace("give it to `kubectl sky submit` as", "use")

@@ -190,7 +190,13 @@ class Volumes(Struct, frozen=True):
         user = identity.user(self.session, self.cluster.user)
         claim = volumes.claims(self.session, user).get(volume)
         if claim is None:
-            raise UnknownName(
-                f'volume or PVC "{volume}" not found', "run `kubectl sky volumes list`"
-            )
+            raise UnknownName(f'volume or PVC "{volume}" not found', _hint_of_name(volume))
         return claim.name
+
+
+def _hint_of_name(volume: str) -> str:
+    """Return what to type for a volume that does not exist; NAME:PATH is two words."""
+    name, colon, path = volume.partition(":")
+    if colon:
+        return f"the path is a word of its own: {name} {path or '/'}"
+    return "run `kubectl sky volumes list`"

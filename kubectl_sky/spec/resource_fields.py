@@ -304,7 +304,7 @@ def _similar_ports(text: str) -> str:
         return ""
     if len(numbers) == 1:
         return f"did you mean {numbers[0]}?"
-    if ":" in text:
+    if ":" in text or "->" in text:
         return f"did you mean {numbers[-1]}? the task's own port is enough"
     if re.search(r"\.\.|-|to", text):
         first, last = sorted(numbers[:2], key=int)

@@ -152,7 +152,8 @@ def field_hint(path: Path, candidates: Sequence[str]) -> str:
     if key in _REMOVED and key not in candidates:
         return _REMOVED[key]
     public = [name for name in candidates if not name.startswith(_INTERNAL)]
-    intended = other_names.rename(key, public)
+    is_of_pod = parent[: len(_POD)] == _POD  # whose names are those of Kubernetes
+    intended = key if is_of_pod else other_names.rename(key, public)
     spelled = next((name for name in public if other_names.is_same(name, key)), intended)
     if spelled in public:
         return f'did you mean "{spelled}"?'
@@ -160,7 +161,7 @@ def field_hint(path: Path, candidates: Sequence[str]) -> str:
         return "it is a section of SkyPilot's settings, which is no task file"
     return (
         _level_hint(key, key, parent)
-        or _misspelt(key, public)
+        or (closest(key, public) if is_of_pod else _misspelt(key, public))
         or (other_names.answer(key) if parent in _ANSWERED else "")
         or _level_hint(key, intended, parent)
         or _containing(key, public)

@@ -175,7 +175,10 @@ def _hint_of_items(rules: Mapping[str, Any], value: Mapping[str, Any], *, is_of_
 
 def _hint_of_map(rules: Mapping[str, Any], value: str | Sequence[Any]) -> str:
     """Return how to write a map for which NAME=VALUE or SOURCE:TARGET was written, or a GPU."""
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+    maps = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    if maps and {*maps[0]} == {"name", "value"} and "properties" not in rules:
+        return "write NAME: VALUE for each, without name and value"
+    if maps:
         return 'remove the "- " before the fields'
     if isinstance(value, str) and "accelerators" in rules.get("properties", {}):
         return f"write accelerators: {value}" if accelerator.find_model(value) else ""

@@ -92,6 +92,8 @@ class Packer:
             local_source = source(files)
             if not local_source.path.exists():
                 hint = f"relative paths start at the current folder, {Path.cwd()}"
+                if files.source.startswith(("/", "~")):
+                    hint = f"{local_source.path} is a path of this machine"
                 if files.path == WORKDIR and is_like_repository(files.source):
                     hint = "for a git repository, write workdir: {url: …}"
                 if files.path == WORKDIR and "," in files.source:

@@ -242,6 +242,8 @@ class Place(Struct, frozen=True):
         local = Path.cwd() / normpath(source)
         if not os.path.lexists(local):
             hint = f"relative paths start at the current folder, {Path.cwd()}"
+            if source.startswith(("/", "~")):
+                hint = ""
             raise UserError(f"{source}: no such file or folder", hint)
         answer = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES)
         given = target or "."
@@ -333,6 +335,8 @@ class Place(Struct, frozen=True):
             hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
             if code == _NO_FOLDER and path.endswith("/"):
                 hint = "create it first; without the last / the file gets that name"
+            if code == _NOT_FOUND and not hint:
+                hint = "`kubectl sky exec TASK -- ls DIR` shows which there are"
             raise UserError(f"{path}: no such {what} in {node}", hint)
         if code:
             raise UserError(f"copying in {node} failed: {stderr.line or f'exit code {code}'}")

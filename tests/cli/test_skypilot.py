@@ -57,6 +57,13 @@ def error_of(line: str) -> str:
         ("logs x --node 1", "no such option '--node'; use --rank"),
         ("list --failed", "no such option '--failed'; use --status failed"),
         ("list --wide", "no such option '--wide'; use --output wide"),
+        ("submit x --node 2", "no such option '--node'; use --num-nodes"),
+        (
+            "submit x --tag v2",
+            "no such option '--tag'; for a value of your own, use --env TAG=VALUE",
+        ),
+        ("list --status faild", "did you mean 'failed'?"),
+        ("status x -o yml", "did you mean 'yaml'?"),
         ("list --sort name", "no such option '--sort'; did you mean '--sort-by'?"),
         ("list volumes", "extra argument (volumes); use `kubectl sky volumes list`"),
         ("cp -r a x:/b", "no such option '-r'; leave it out: folders are copied with their files"),

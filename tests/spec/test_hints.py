@@ -172,6 +172,14 @@ WRONG = {
     f"{RUN}envs: [A=1, B=2]\n": (
         '2:7: envs: expected variables such as A: 1, got a list; write A: VALUE, without "- "'
     ),
+    f"{RUN}envs: [{{name: A, value: 1}}]\n": (
+        "2:7: envs: expected variables such as A: 1, got a list;"
+        " write NAME: VALUE for each, without name and value"
+    ),
+    f"{RUN}config: {{kubernetes: {{pod_config: {{spec: {{container: []}}}}}}}}\n": (
+        "2:43: config.kubernetes.pod_config.spec.container: unknown field;"
+        ' did you mean "containers"?'
+    ),
     f"{RUN}envs: .env\n": (
         '2:7: envs: expected variables such as A: 1, got ".env";'
         " give the file to `kubectl sky submit` as --env-file FILE"
