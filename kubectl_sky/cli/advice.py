@@ -29,6 +29,7 @@ _NOT_GUESSED = frozenset(
 )
 _USED = re.compile(r"use (--?[\w-]+)")  # the option in an answer
 _ARGUMENTS = {
+    "command": "CMD",
     "job": "TASK",
     "id": "TASK",
     "pod": "TASK",
@@ -191,22 +192,21 @@ def _unknown_options(
         if used and used[1] not in known:  # that command has no such option
             answers[name] = ""
 
-    is_own = any(answers.values()) or any(_similar(name, known) for name in answers)
-    if takes_program(params) and "--" not in args and not is_own:
+    answers = {
+        name: answer
+        or _similar(name, known)
+        or _argument_option(name, params)
+        or _field_flag(name, known)
+        or _alike(name, own)
+        for name, answer in answers.items()
+    }
+    if takes_program(params) and "--" not in args and not any(answers.values()):
         message = error.message.rstrip(".")
         return click.UsageError(f"{message}; {OF_PROGRAM}", ctx)
 
     lines = []
     for name, answer in answers.items():
-        advice = (
-            answer
-            or _similar(name, known)
-            or _argument_option(name, params)
-            or _field_flag(name, known)
-            or _alike(name, own)
-            or _field_option(name, known)
-            or _list_options(params)
-        )
+        advice = answer or _field_option(name, known) or _list_options(params)
         lines.append(f"no such option '{name}'; {advice}" if advice else f"no such option '{name}'")
     return click.UsageError("\n".join(lines), ctx)
 
@@ -263,6 +263,8 @@ def _argument_option(option: str, params: Iterable[click.Parameter]) -> str:
     ]
     word = _ARGUMENTS.get(option.lstrip("-"), option.lstrip("-").upper())
     match = next((text for text in arguments if word in re.findall("[A-Z]+", text)), "")
+    if match and word == "CMD":
+        return "write CMD after --"
     return f"leave it out: {word} is an argument" if match else ""
 
 

@@ -17,7 +17,7 @@ _AROUND = re.compile(
 _NAMES: Mapping[str, str] = {
     name: field
     for field, names in {
-        "accelerators": "gpu gpus gpu_name accelerator_name gres cuda nvidia.com/gpu"
+        "accelerators": "gpu gpus gpu_name accelerator_name count gres cuda nvidia.com/gpu"
         " amd.com/gpu accelerator tpu tpus",
         "annotations": "pod_annotations",
         "any_of": "candidates alternatives one_of fallback fallbacks",
@@ -69,6 +69,7 @@ _IMAGES = "images are built elsewhere: name one with image_id under resources"
 _FLAG = "give it to `kubectl sky submit` as {}"
 _MINE = "write a comment, or a field of your own, such as x-{}"
 _SEVERAL = "use `kubectl sky submit` with --sweep NAME=VALUE,VALUE"
+_AFTER = "submit it with --after TASK, or write a pipeline: a document for each task"
 _LAST = "write it at the end of run"
 _SHM = "leave it out: /dev/shm may use all memory of the node"
 # What is no field here, and what to do instead.
@@ -88,7 +89,7 @@ _ANSWERS: Mapping[str, str] = {
     **dict.fromkeys(("detach", "background"), _FLAG.format("--detach")),
     **dict.fromkeys(("shm", "shm_size"), _SHM),
     "after": _FLAG.format("--after TASK"),
-    "depends_on": "submit it with --after TASK, or write a pipeline: a document for each task",
+    **dict.fromkeys(("depends_on", "needs", "requires", "wait_for"), _AFTER),
     "restart": "write job_recovery under resources",
     "schedule": "there are no schedules; run `kubectl sky submit` from cron",
     **dict.fromkeys(

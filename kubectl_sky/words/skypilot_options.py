@@ -163,6 +163,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--replica-id": "use `kubectl delete pod`: the Deployment makes another replica",
     },
     "exec": {
+        "--rank": "use one number, or --all-ranks",
         "--cluster": "give the task instead: `kubectl sky exec TASK -- CMD`",
         "-c": "give the task instead: `kubectl sky exec TASK -- CMD`; here, -c is --container",
         **dict.fromkeys(
@@ -186,6 +187,9 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("--use-spot", "--no-use-spot"), _NEW_TASK),
     },
     "list": {
+        **dict.fromkeys(
+            ("--columns", "--fields"), "use -o custom-columns=NAME:.name,STATUS:.status"
+        ),
         "-s": f"use --status STATE; for unfinished tasks, {_NOT_FINISHED}",
         "--skip-finished": _NOT_FINISHED,
         **dict.fromkeys(("-r", "--refresh"), _ALWAYS_ASKED),
@@ -327,7 +331,8 @@ ALIKE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("--save", "--download", "--output-file"), ("--output-dir",)),
     **dict.fromkeys(("--live", "--stream", "--watch", "--refresh"), ("--follow", "--watch")),
     "--follow": ("--watch",),
-    **dict.fromkeys(("--format", "--out"), ("--output",)),
+    "--format": ("--output",),
+    "--out": ("--output-dir", "--output"),
     "--state": ("--status", "--for"),
     "--status": ("--for",),
     **dict.fromkeys(("--order", "--order-by"), ("--sort-by",)),

@@ -141,6 +141,10 @@ WRONG = {
     f"{RUN}pip: [torch]\n": (
         "2:1: pip: unknown field; install packages in setup, such as setup: pip install NAME"
     ),
+    f"{RUN}needs: [a]\n": (
+        "2:1: needs: unknown field; submit it with --after TASK, or write a pipeline: a document"
+        " for each task"
+    ),
     f"{RUN}namespace: a\n": (
         "2:1: namespace: unknown field; give it to `kubectl sky submit` as -n NAMESPACE"
     ),
