@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import Interrupted, UserError
 from kubectl_sky.submitting.overrides import FLAGS, Commands, Flag, Overrides, Switch, Texts
-from kubectl_sky.words import amounts, bounded, label_selectors
+from kubectl_sky.words import bounded, label_selectors
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -236,6 +236,8 @@ class Duration(click.ParamType[timedelta]):
         if not re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhd]))+", text):
             knows_time = ctx and any("--since-time" in item.opts for item in ctx.command.params)
             is_time = knows_time and re.match(r"[0-9]{4}-", text)
+            from kubectl_sky.words import amounts
+
             similar = amounts.duration(text)
             use = f'did you mean "{similar}"?' if similar else "use 90s, 5m or 1h30m"
             use = f"for a time, use --since-time {text}" if is_time else use

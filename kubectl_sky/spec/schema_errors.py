@@ -181,7 +181,8 @@ def _hint_of_map(rules: Mapping[str, Any], value: str | Sequence[Any]) -> str:
     if maps:
         return 'remove the "- " before the fields'
     if isinstance(value, str) and "accelerators" in rules.get("properties", {}):
-        return f"write accelerators: {value}" if accelerator.find_model(value) else ""
+        model = accelerator.find_model(value.partition(":")[0])
+        return f"write accelerators: {value}" if model else ""
     if isinstance(value, str) and value.rpartition("/")[2].startswith(".env"):
         return "give the file to `kubectl sky submit` as --env-file FILE"
     items = [value] if isinstance(value, str) else value

@@ -203,6 +203,8 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
         hint = ""
         if name.startswith("/"):
             hint = f"for a folder of the cluster node, write {{host_path: {printable(name)}}}"
+        if name.startswith("/") and not str(where[1]).startswith(("/", HOME)):
+            hint = f"write {printable(name)}: {printable(str(where[1]))}"
         yield document.problem(where, message, hint)
 
 

@@ -228,6 +228,10 @@ WRONG = {
         "2:22: resources.any_of[0]: expected fields such as accelerators: L4,"
         ' got "A100"; write accelerators: A100'
     ),
+    f"{RUN}resources: {{any_of: ['A100:8']}}\n": (
+        "2:22: resources.any_of[0]: expected fields such as accelerators: L4,"
+        ' got "A100:8"; write accelerators: A100:8'
+    ),
     f"{RUN}resources: {{ports: 8080/tcp}}\n": (
         '2:20: resources.ports: expected a port such as 8080, or a range such as "8080-8090",'
         ' got "8080/tcp"; did you mean 8080?'
@@ -278,6 +282,11 @@ def test_probable_mistake_is_warned(text: str) -> None:
 @pytest.mark.parametrize("text", WRONG)
 def test_invalid_value_is_reported_at_its_position(text: str) -> None:
     assert problems(text) == [f"task.yaml:{WRONG[text]}"]
+
+
+def test_swapped_volume_is_written_with_its_path_first() -> None:
+    messages = problems(f"{RUN}volumes: {{data: /mnt/x}}\n")
+    assert messages[1].endswith("use letters, digits, - and .; write /mnt/x: data")
 
 
 @pytest.mark.parametrize("text", FINE)
