@@ -136,7 +136,9 @@ def _explain_ignored(error: ValidationError) -> Iterator[SchemaError]:
 def _missing(error: ValidationError) -> Iterator[SchemaError]:
     for name in _rules(error)["required"]:
         if name not in _instance(error):
-            yield SchemaError(_path(error), f'missing field "{name}"')
+            examples = _rules(error).get("properties", {}).get(name, {}).get("examples")
+            hint = f"such as {name}: {examples[0]}" if examples else ""
+            yield SchemaError(_path(error), f'missing field "{name}"', hint)
 
 
 def _value(error: ValidationError) -> Iterator[SchemaError]:

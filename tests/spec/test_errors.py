@@ -142,7 +142,8 @@ WRONG = {
         "task.yaml:2:19: file_mounts./a:"
         " expected a path, a URL such as s3://bucket, or a bucket's fields, got 5"
     ),
-    "workdir: {ref: main}": "task.yaml:2:10: workdir: missing field \"url\"",
+    "workdir: {ref: main}": "task.yaml:2:10: workdir: missing field \"url\";"
+    " such as url: https://github.com/me/code.git",
     "service: {replicas: 1, replica_policy: {min_replicas: 1}}": (
         "task.yaml:2:24: service.replica_policy: excludes replicas; keep one of them"
     ),
