@@ -13,6 +13,7 @@ from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.observe.findings import DiagnosisList
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
+from kubectl_sky.observe.rerun import advise_rerun
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
@@ -194,6 +195,8 @@ def format_verdict(verdict: "Diagnosis") -> str:
         for finding in causes:
             cause = _wrap(finding.cause(verdict.task.num_nodes, verdict.task.title), 12)
             lines += [f"{'':<12}{line}" for line in (*cause, *_wrap(f"next: {finding.then}", 12))]
+    if advice := advise_rerun(verdict.task):
+        lines += ["", *_wrap(advice, 0)]
     if verdict.unread:
         lines += ["", f"not checked, because you may not list them: {', '.join(verdict.unread)}"]
     return "\n".join(lines)

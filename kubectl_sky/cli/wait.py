@@ -228,6 +228,7 @@ def _print(session: "Session", finished: "Sequence[Target]", form: str | None, s
 
 def _note_failed(session: "Session", finished: "Sequence[Target]") -> None:
     """Note why tasks have failed; of several, also which ones."""
+    from kubectl_sky.observe.rerun import advise_rerun
     from kubectl_sky.tasks import doctor
 
     failed = [item if isinstance(item, TaskStatus) else item.failed for item in finished]
@@ -237,6 +238,8 @@ def _note_failed(session: "Session", finished: "Sequence[Target]") -> None:
             what = cause.cause(task.num_nodes, task.title)
             output.note(f"task/{task.id} ({task.name}): {what}")
             output.note(f"hint: {cause.then}")
+        if advice := advise_rerun(task):
+            output.note(f"hint: {advice}")
     if len(finished) > 1 and tasks_failed:
         listed = ", ".join(f"{task.id} ({task.name})" for task in tasks_failed)
         output.note(f"{len(tasks_failed)} of {len(finished)} tasks failed: {listed}")

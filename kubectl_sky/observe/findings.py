@@ -18,11 +18,17 @@ from kubectl_sky.words.decoding import convert
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.notice import Notice
 
-SEE_LOGS = "see `kubectl sky logs {id}`"
+SEE_LOGS = "see `kubectl sky logs {id}{rank}`"
 BEING_DELETED = "being-deleted"  # a rule that explains no other symptom
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
-_OWN_WORDS = {"id", "namespace", "end", "code"}  # in sentences of rules; others quote something
+_OWN_WORDS = {
+    "id",
+    "rank",
+    "namespace",
+    "end",
+    "code",
+}  # in sentences of rules; others quote something
 _BEGINNINGS = re.compile(r": | desc = ")  # of the clauses of a message
 _CODE = re.compile(r"^code = \w+ desc = ")
 _ENDS = (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
@@ -200,6 +206,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         groups,
         why=groups.get("why") or _clause(signal.message, match.start()),
         id=snapshot.task_id,
+        rank=rank_flag(snapshot, signal),
         namespace=snapshot.namespace,
         about=signal.about,
         reason=signal.reason,
@@ -236,6 +243,13 @@ def _clause(message: str, position: int) -> str:
     return _CODE.sub("", message[max(starts, default=0) :])
 
 
+def rank_flag(snapshot: TaskSnapshot, signal: Signal) -> str:
+    """Return the flag for the log of one index of an array; empty for other tasks."""
+    task = snapshot.status
+    is_array = task and task.num_nodes > 1 and task.workload.independent_nodes
+    return f" --rank {signal.ranks[0]}" if is_array and signal.ranks else ""
+
+
 def _headline(parts: Sequence[str]) -> str:
     """Return the first part of a cause, and the second one if both are short."""
     short = _one_line("".join(parts[:2]))
@@ -252,5 +266,5 @@ def _merge(findings: Sequence[Cause]) -> list[Cause]:
     for finding in findings:
         previous = merged.get(finding.what)
         ranks = tuple(sorted({*finding.ranks, *(previous.ranks if previous else ())}))
-        merged[finding.what] = replace(finding, ranks=ranks)
+        merged[finding.what] = replace(previous or finding, ranks=ranks)
     return list(merged.values())

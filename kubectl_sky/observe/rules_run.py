@@ -10,7 +10,7 @@ from kubectl_sky.observe.failure import (
     missing_command_advice,
     program_lines,
 )
-from kubectl_sky.observe.findings import BEING_DELETED, SEE_LOGS, Rule, Stage
+from kubectl_sky.observe.findings import BEING_DELETED, SEE_LOGS, Rule, Stage, rank_flag
 from kubectl_sky.observe.nodes import is_stuck
 from kubectl_sky.observe.reasons import (
     DELETING,
@@ -75,8 +75,9 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     text = cause(lines)
     pod = _pod(snapshot, signal)
     is_missing = groups["code"] == "127" or text.endswith(_NOT_FOUND)
-    advice = missing_command_advice(pod, lines) if is_missing else SEE_LOGS
-    return {"error": f": {text}" if text else "", "advice": advice.format(id=snapshot.task_id)}
+    see_logs = SEE_LOGS.format(id=snapshot.task_id, rank=rank_flag(snapshot, signal))
+    advice = missing_command_advice(pod, lines) if is_missing else see_logs
+    return {"error": f": {text}" if text else "", "advice": advice}
 
 
 def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -213,7 +214,7 @@ RUN: tuple[Rule, ...] = (
         Stage.RUN,
         SignalSource.ENDED,
         "killed by on_hang: {text}",
-        "see what it did: `kubectl sky logs {id}`",
+        "see what it did: `kubectl sky logs {id}{rank}`",
         message=r"^hung: (?P<text>.*)",
     ),
     Rule(

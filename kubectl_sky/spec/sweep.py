@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -42,6 +42,23 @@ class Sweep(Struct, frozen=True):
     def title(self, index: int) -> str:
         """Return what distinguishes an index: `LR=0.1 SEED=2`."""
         return " ".join(f"{name}={value}" for name, value in self.values(index).items())
+
+    def flags(self, indexes: Sequence[int]) -> list[str]:
+        """Return the flags that stand for exactly these indexes; empty if none do."""
+        chosen = [self.values(index) for index in indexes]
+        values = {
+            name: tuple(dict.fromkeys(combination[name] for combination in chosen))
+            for name in self.variables
+        }
+        subset = Sweep(values)
+        texts = {name: ",".join(values[name]) for name in values}
+        try:
+            is_exact = subset.count == len(chosen) and parse_sweep(texts) == subset
+        except ValueError:  # a value of a list that a flag cannot have
+            is_exact = False
+        if not is_exact:
+            return []
+        return [word for name in texts for word in ("--sweep", f"{name}={texts[name]}")]
 
     @property
     def text(self) -> str:

@@ -11,6 +11,7 @@ from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from kubectl_sky.observe import failure
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
+from kubectl_sky.observe.rerun import advise_rerun
 from kubectl_sky.observe.signals import SignalSource
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
@@ -229,8 +230,8 @@ def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tup
     cause = doctor.why_failed(session, task)
     verdict = cause.what if cause and cause.source is SignalSource.LOG else ""
     text = failure.describe(task, record, shown.get(names.log_stream(pod)), verdict)
-    hint = cause.hint if cause else ""
-    return text, hint
+    hints = (cause.hint if cause else "", advise_rerun(task))
+    return text, "; ".join(filter(None, hints))
 
 
 def note_next_steps(

@@ -1,11 +1,13 @@
 """The verdict of `doctor` where the eye is: at the end of a failure, and in lists."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.words import kinds
+from kubectl_sky.workloads import job_status
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -189,6 +191,66 @@ def test_doctor_of_a_sweep_names_the_index_by_its_values(
     }
     api.put(pod)
     assert "LR=0.2: the cluster node cannot reach the registry" in run("doctor", ID)[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "failed", "advice"),
+    [
+        (
+            {"sweep": ("LR=0.1,0.2", "SEED=1..2")},
+            "1,3",
+            f"rerun only what failed: `kubectl sky rerun {ID} --sweep LR=0.1,0.2 --sweep SEED=2`",
+        ),
+        (
+            {"sweep": ("LR=0.1,0.2", "SEED=1..2")},
+            "1,2",
+            f"rerun only LR=0.1 SEED=2: `kubectl sky rerun {ID} --sweep LR=0.1 --sweep SEED=2`",
+        ),
+        (
+            {"array": "0-3"},
+            "0-1,3",
+            f"rerun only what failed: `kubectl sky rerun {ID} --array 0-1,3`",
+        ),
+    ],
+)
+def test_failed_indexes_of_an_array_have_the_command_that_reruns_only_them(
+    run: Run, api: FakeCluster, send: Submitter, flags: dict[str, Any], failed: str, advice: str
+) -> None:
+    send("name: sweep\nrun: x\n", **flags)
+    fail_indexes(api, failed)
+    out, err = run("wait", ID)[1:]
+    assert f"hint: {advice}\n" in err, out
+    assert f"hint: {advice}\n" in run("logs", ID)[2]
+    assert f" {advice}" in " ".join(run("doctor", ID)[1].split())
+
+
+def test_failed_array_without_a_completed_index_has_no_command_to_rerun(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send("name: sweep\nrun: x\n", array="0-3")
+    fail_indexes(api, "0-3")
+    assert "rerun" not in "".join(run("wait", ID)[1:]) + run("doctor", ID)[1]
+
+
+def fail_indexes(api: FakeCluster, indexes: str) -> None:
+    """Let indexes of an array of four fail; the others have completed."""
+    condition = {"type": "Failed", "status": "True", "reason": "FailedIndexes"}
+    numbers = {int(it) for it in job_status.list_indexes(indexes)}
+    completed = ",".join(str(it) for it in range(4) if it not in numbers)
+    status = {"failedIndexes": indexes, "completedIndexes": completed, "conditions": [condition]}
+    api.change(kinds.JOB, f"sweep-{ID}", status=status)
+
+
+def test_doctor_of_an_array_names_the_log_of_the_failed_index(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send("name: sweep\nrun: x\n", array="0-3")
+    pod = api.start(f"sweep-{ID}")
+    item = api.get(kinds.POD, pod)
+    item["metadata"].setdefault("annotations", {})[job_status.INDEX] = "2"
+    api.put(item)
+    api.finish(f"sweep-{ID}", 3)
+    assert f"next: see `kubectl sky logs {ID} --rank 2`\n" in run("doctor", ID)[1]
 
 
 def test_doctor_without_rights_prints_the_role_of_that_namespace(

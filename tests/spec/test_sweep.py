@@ -76,3 +76,19 @@ def test_sweep_is_an_array_of_all_combinations() -> None:
 def test_array_of_a_file_is_checked(fields: dict[str, object], message: str) -> None:
     document = make_document({"run": "x", "config": {"kubectl_sky": fields}})
     assert any(message in problem.message for problem in validate(document))
+
+
+@pytest.mark.parametrize(
+    ("indexes", "flags"),
+    [
+        ([3], ["--sweep", "LR=0.1", "--sweep", "SEED=2"]),
+        ([0, 2], ["--sweep", "LR=1,0.1", "--sweep", "SEED=1"]),
+        ([0, 1, 2, 3], ["--sweep", "LR=1,0.1", "--sweep", "SEED=1,2"]),
+        ([0, 3], []),  # they would also stand for 1 and 2
+        ([4], []),  # `LR=a,b` are two values
+        ([6], []),  # `LR=1 2` is refused
+    ],
+)
+def test_flags_of_indexes_stand_for_no_others(indexes: list[int], flags: list[str]) -> None:
+    sweep = parse_sweep({"LR": ["1", "0.1", "a,b", "1 2"], "SEED": "1..2"})
+    assert sweep.flags(indexes) == flags

@@ -91,6 +91,7 @@ def body_of(error: SkyError) -> Error:
 
 # Commands that errors name, and the requests that do the same.
 _REQUESTS = (
+    (re.compile(r"kubectl sky logs (\S+) --rank (\d+)"), r"GET /tasks/\1/logs?rank=\2"),
     (re.compile(r"kubectl sky logs ([a-z0-9][-a-z0-9]*)"), r"GET /tasks/\1/logs"),
     (re.compile(r"kubectl sky (?:status|doctor) ([a-z0-9][-a-z0-9]*)"), r"GET /tasks/\1"),
     (re.compile(r"kubectl sky stop ([a-z0-9][-a-z0-9]*)"), r"POST /tasks/\1/stop"),

@@ -13,6 +13,7 @@ from kubectl_sky_server.rest.problems import translate
         ("run `kubectl sky serve status`", "run `GET /services`"),
         ("stop it: kubectl sky stop abcd2345", "stop it: POST /tasks/abcd2345/stop"),
         ("see `kubectl sky logs abcd2345`", "see `GET /tasks/abcd2345/logs`"),
+        ("see `kubectl sky logs x --rank 5`", "see `GET /tasks/x/logs?rank=5`"),
         ('run "kubectl sky volumes list"', 'run "GET /volumes"'),
         ("run `kubectl sky users show -n team` to see", "run `GET /quotas` to see"),
         # Commands without a task stay.
