@@ -1,7 +1,7 @@
 """`kubectl sky compare`."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ def command(
     TASK:INDEX is an index of an array; an array alone means all its indexes. The numbers are the
     last ones that all have printed at the end of their logs, such as `loss=0.1` and `acc: 93`.
 
-    What is the same in all is left out; -o json has it.
+    What is the same in all is left out, and variables that TASK shows; -o json has them.
     """
     from kubectl_sky.tasks import compare
 
@@ -46,11 +46,21 @@ def command(
 
 
 def _format(result: Comparison) -> str:
-    header = ["TASK", "STATUS", "EXIT", "TIME", *result.metrics, *result.differing]
-    table = output.table(header, [_row(task, result) for task in result.tasks], fits=False)
+    fields = [name for name in result.differing if not _is_titled(name, result.tasks)]
+    header = ["TASK", "STATUS", "EXIT", "TIME", *result.metrics, *fields]
+    rows = [_row(task, result.metrics, fields) for task in result.tasks]
+    table = output.table(header, rows, fits=False)
     if not result.differing:
         table += "\n\nNothing differs in file, flags, image, files and commit."
     return "\n\n".join([table, *_script_differences(result)])
+
+
+def _is_titled(field: str, tasks: Sequence[ComparedTask]) -> bool:
+    """Return whether the titles of all tasks have a variable: `train LR=0.1`."""
+    variable = field.removeprefix("envs.")
+    return field != variable and all(
+        f" {variable}={task.fields.get(field)} " in f"{task.title} " for task in tasks
+    )
 
 
 def _script_differences(result: Comparison) -> Iterator[str]:
@@ -68,15 +78,15 @@ def _script_differences(result: Comparison) -> Iterator[str]:
             yield "\n".join(lines)
 
 
-def _row(task: ComparedTask, result: Comparison) -> list[str]:
+def _row(task: ComparedTask, metrics: Sequence[str], fields: Sequence[str]) -> list[str]:
     seconds = task.seconds
     return [
         task.title,
         task.status,
         "" if task.exit_code is None else str(task.exit_code),
         "" if seconds is None else age.duration(timedelta(seconds=seconds)),
-        *(_number(task.metrics.get(name)) for name in result.metrics),
-        *(_short(task.fields.get(name, "")) for name in result.differing),
+        *(_number(task.metrics.get(name)) for name in metrics),
+        *(_short(task.fields.get(name, "")) for name in fields),
     ]
 
 

@@ -1,6 +1,7 @@
 """`compare`: read what differs between tasks or indexes of arrays, and the ends of their logs."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -44,7 +45,8 @@ def compare(session: Session, scope: Scope, choice: Choice) -> Comparison:
     """
     subjects = _find_subjects(session, scope, choice)
     if len(subjects) < 2:
-        raise UserError("compare needs two tasks or indexes", "name another TASK, or TASK:INDEX")
+        hint = _find_more(session, scope, subjects) or "name another TASK, or TASK:INDEX"
+        raise UserError("compare needs two tasks or indexes", hint)
     if len(subjects) > _MAX:
         raise UserError(f"{len(subjects):,} tasks are too many to compare; the limit is {_MAX}")
 
@@ -102,6 +104,16 @@ def _find_subjects(session: Session, scope: Scope, choice: Choice) -> list[_Subj
             for task in find.tasks_of(target):
                 subjects += _subjects_of(task, index)
     return subjects
+
+
+def _find_more(session: Session, scope: Scope, subjects: Sequence[_Subject]) -> str:
+    """Return how to compare all tasks of the same name as the only one; empty without others."""
+    if not subjects or subjects[0].node:
+        return ""
+    glob = f"{subjects[0].task.name}*"
+    several = len(find.get_targets(session, scope, [glob])) > 1
+    command = f"kubectl sky compare {shlex.quote(glob)}"
+    return f"compare all tasks named {glob}: `{command}`" if several else ""
 
 
 def _subjects_of(task: TaskStatus, index: int | None) -> list[_Subject]:

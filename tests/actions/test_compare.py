@@ -35,7 +35,7 @@ def test_compare_shows_what_differs_and_the_last_numbers(run: Run) -> None:
     code, out, _ = run("compare", FIRST, SECOND)
     lines = out.splitlines()
     assert code == 0
-    header = ["TASK", "STATUS", "EXIT", "TIME", "loss", "envs.LR", "run", "node", "type"]
+    header = ["TASK", "STATUS", "EXIT", "TIME", "loss", "run", "node", "type"]
     assert lines[0].split() == header
     assert lines[1].split()[:3] == ["exp", "LR=0.1", "running"]
     assert lines[2].split()[:4] == ["exp", "LR=0.2", "failed", "3"]
@@ -61,7 +61,7 @@ def test_compare_without_rights_to_cluster_nodes_or_logs_has_the_rest(
         api.before("get pods/log", lambda: 403, nth=number)
     code, out, _ = run("compare", FIRST, SECOND)
     assert code == 0
-    assert out.splitlines()[0].split() == ["TASK", "STATUS", "EXIT", "TIME", "envs.LR", "run"]
+    assert out.splitlines()[0].split() == ["TASK", "STATUS", "EXIT", "TIME", "run"]
 
 
 @pytest.mark.parametrize("text", ["x: [", "a: &a [*a]", "a: {[b]: c}"])
@@ -92,6 +92,15 @@ def test_compare_of_one_task_or_a_missing_index_is_refused(
     assert message in err
 
 
+def test_compare_name_of_several_tasks_hints_at_the_command_that_compares_them(run: Run) -> None:
+    code, _, err = run("compare", "exp")
+    assert (code, "hint: compare all tasks named exp*: `kubectl sky compare 'exp*'`" in err) == (
+        2,
+        True,
+    )
+    assert run("compare", "exp*")[0] == 0
+
+
 def test_compare_of_a_sweep_compares_its_indexes(
     run: Run, send: Submitter, api: FakeCluster, tmp_path: Path
 ) -> None:
@@ -99,6 +108,6 @@ def test_compare_of_a_sweep_compares_its_indexes(
     code, out, _ = run("compare", "sweep")
     assert code == 0
     rows = [line.split() for line in out.splitlines()]
-    assert rows[0] == ["TASK", "STATUS", "EXIT", "TIME", "envs.LR", "envs.SEED"]
-    assert rows[4] == ["sweep", "LR=0.2", "SEED=2", "pending", "0.2", "2"]
+    assert rows[0] == ["TASK", "STATUS", "EXIT", "TIME"]
+    assert rows[4] == ["sweep", "LR=0.2", "SEED=2", "pending"]
     assert len(run("compare", "sweep:0", "cccc2345:3")[1].splitlines()) == 3
