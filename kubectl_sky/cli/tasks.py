@@ -276,6 +276,8 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
         "Updated": f"{pipeline.updated_at} ({since(pipeline.updated_at)} ago)",
         "Tasks": completed + stopped,
     }
+    if pipeline.to_resume:
+        facts["Next"] = f"kubectl sky wait {pipeline.id} --continue"
     head = "\n".join(output.fields(facts))
 
     state_of_missing = "cancelled" if pipeline.failed else "not found"

@@ -250,9 +250,12 @@ class TaskStatus(Part, frozen=True, dict=True):
 
     @property
     def next_step(self) -> str:
-        """How to go on with an incomplete, held or interactive task; empty for others."""
+        """How to go on with a due, incomplete, held or interactive task; empty for others."""
         if self.deletion.since:
             return ""
+        submit_id = self.member.id if self.member else self.id
+        if self.is_due and not self.incomplete:
+            return f"kubectl sky wait {submit_id} --continue"
         if held := next(iter(self.held), None):
             rank = f" --rank {held.index}" if held.index else ""
             return f"kubectl sky exec {self.id}{rank} -it -- bash"
@@ -261,7 +264,6 @@ class TaskStatus(Part, frozen=True, dict=True):
             return f"kubectl sky exec {self.id} -it -- bash" if running else ""
         if self.missing is not Missing.NOT_SUBMITTED:  # a Job without labels is not sent again
             return f"run `kubectl sky stop {self.id}`, then submit it again"
-        submit_id = self.member.id if self.member else self.id
         return f"submit it again with --id {submit_id}, or run `kubectl sky stop {self.id}`"
 
     @property

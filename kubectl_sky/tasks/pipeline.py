@@ -493,6 +493,7 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
     else:
         state = _state_of_predecessor(session, waiting[0])
     if state is State.COMPLETED:
+        _note_due(session, waiting[0], wait, note)
         return
     if state is State.FAILED and wait.leads:
         raise TaskStopped(Notice(f"{target.name} ({target.id}) was cancelled: {name} has failed"))
@@ -501,6 +502,16 @@ def start_after(session: Session, target: Target, wait: Wait, note: Note) -> Non
         Notice(f"{target.name} ({target.id}) does not start: {name} {reason}"),
         f"run `kubectl sky stop {target.id}`, and submit it again",
     )
+
+
+def _note_due(session: Session, task: TaskStatus, wait: Wait, note: Note) -> None:
+    """Note who resumes a task after its predecessor has succeeded, unless it is resumed."""
+    current = None if wait.leads else find.refetch(session, task)
+    if current and current.suspended and not controller_leads(session, task.namespace):
+        note(
+            f"{task.name} is suspended, although {task.predecessor} has succeeded: the client that"
+            f" follows it, or `kubectl sky wait {find_submitted_id(task)} --continue`, resumes it"
+        )
 
 
 def _state_of_predecessor(session: Session, task: TaskStatus) -> State | None:

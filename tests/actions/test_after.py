@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from kubectl_sky.cli.tasks import details, pipeline_details
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import TaskFailed, UserError
+from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.tasks import doctor, find, pending, pipeline
 from kubectl_sky.tasks.find import Target, get_by_label, tasks_of
 from kubectl_sky.tasks.ui import UI
@@ -18,6 +20,7 @@ from kubectl_sky_server.controllers.loop import Loop
 from kubectl_sky_server.controllers.tasks import TasksController
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_lead import CHAIN, STAGES, run
+from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
 
@@ -108,6 +111,46 @@ def test_wait_ends_when_the_predecessor_cannot_succeed_any_more(
     with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) was deleted"):
         wait_for()
     assert job(api)["spec"]["suspend"] is True
+
+
+def test_wait_names_the_command_that_continues_a_task_whose_predecessor_has_succeeded(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send_both(send)
+    end(api)
+    notes: list[str] = []
+    wait = Wait(timeout=60, leads=False)
+    pipeline.start_after(api.session(), target_of(api), wait, notes.append)
+    assert notes == [
+        f"eval is suspended, although train ({TRAIN}) has succeeded: the client that follows it,"
+        f" or `kubectl sky wait {EVAL} --continue`, resumes it"
+    ]
+    pipeline.resume(api.session(), *tasks_of(target_of(api)))
+    pipeline.start_after(api.session(), target_of(api), wait, notes.append)
+    assert len(notes) == 1
+
+
+def test_status_names_the_command_that_continues_a_task_or_pipeline(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send_both(send)
+    session = api.session(Connection())
+    step = f"kubectl sky wait {EVAL} --continue"
+    assert step not in details(pending.explain_pending(session, *tasks_of(target_of(api))))
+    end(api)
+    assert step in details(pending.explain_pending(session, *tasks_of(target_of(api))))
+
+    send(CHAIN)
+    step = f"kubectl sky wait {ID} --continue"
+    assert step not in pipeline_details(chain_of(api))
+    run(api, 0)
+    assert step in pipeline_details(chain_of(api))
+
+
+def chain_of(api: FakeCluster) -> PipelineStatus:
+    chain = get_by_label(api.session(Connection()), "default", names.PIPELINE, ID)
+    assert isinstance(chain, PipelineStatus)
+    return chain
 
 
 def test_chain_is_continued_from_its_beginning(api: FakeCluster, send: Submitter) -> None:
