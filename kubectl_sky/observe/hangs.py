@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.observe.ranks import RankActivity
+from kubectl_sky.observe.ranks import MIN_LINES, RankActivity
 from kubectl_sky.words import age
 
 _ALL_SILENT = timedelta(minutes=10)  # after which it is told that no node prints, whatever it does
@@ -78,8 +78,11 @@ def _find_hang(ranks: Sequence[RankActivity], now: datetime) -> Hang | None:
     return Hang(text, since, _numbers(ranks), more, is_certain=False)
 
 
-def describe_look(ranks: Sequence[RankActivity], now: datetime | None) -> str:
-    """Return what was seen of nodes of which none hangs; empty if none was looked at."""
+def describe_look(ranks: Sequence[RankActivity], now: datetime | None, on_hang: str = "") -> str:
+    """Return what was seen of nodes of which none hangs; empty if none was looked at.
+
+    With `on_hang`, also what that waits for.
+    """
     if not ranks or now is None:
         return ""
     total = len(ranks)
@@ -94,7 +97,11 @@ def describe_look(ranks: Sequence[RankActivity], now: datetime | None) -> str:
         if not unknown:
             return f"its {total} ranks print as usual"
         have = "have" if unknown[1:] else "has"
-        return f"{_subject(unknown)} {have} printed too little to be compared"
+        waits = "; on_hang waits for more" if on_hang else ""
+        return (
+            f"{_subject(unknown)} {have} printed fewer than {MIN_LINES} lines,"
+            f" too few to be compared{waits}"
+        )
     odd = _find_odd(ranks, _ALL_SILENT) if len(silent) == printing else []
     if odd and odd[0].position:
         peers = [it for it in ranks if it not in odd]

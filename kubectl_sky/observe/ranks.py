@@ -19,6 +19,7 @@ _LEAST_SECONDS = 10.0  # of silence, before a node counts as silent
 _LONGEST_PAUSES = 2.0  # of the recent lines, which a silence must last
 _EARLIER_PAUSES = 1.5  # of those further back, such as of evaluations
 _START = 3  # pauses at the beginning, in which programs load and compile
+MIN_LINES = _START + 2  # without which a node has no rhythm
 _MAX_LINE = 200  # characters of the last line
 _NOT_ITS_OWN = re.compile(
     rf'{NOTE_PREFIX}|(Current thread|Thread) 0x|  File "[^"]*", line \d+ in |  \.\.\.|  <|\s*$'

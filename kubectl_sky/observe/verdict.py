@@ -140,7 +140,7 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
         else:
             stages.append((stage, StageResult.AHEAD))
     ranks = snapshot.activity
-    looked = describe_look(ranks, snapshot.now)
+    looked = describe_look(ranks, snapshot.now, task.on_hang)
     return Diagnosis(task, tuple(stages), findings, tuple(unread), ranks, looked)
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe.hangs import Hang, describe_look, find_hang
-from kubectl_sky.observe.ranks import LINES, RankActivity, find_behind, read_rhythm
+from kubectl_sky.observe.ranks import LINES, MIN_LINES, RankActivity, find_behind, read_rhythm
 from kubectl_sky.words import age
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -289,8 +289,10 @@ def test_look_counts_what_was_seen() -> None:
     alone_ranks = [make_rank(0, 1), RankActivity(1), RankActivity(2)]
     assert describe_look(alone_ranks, at(HOUR)) == "1 of its 3 ranks print as usual"
     began = RankActivity(1, 0, make_rank(1, 75).last_output, "begin")
-    text = "rank 1 has printed too little to be compared"
+    text = "rank 1 has printed fewer than 5 lines, too few to be compared"
     assert describe_look([make_rank(0, 1), began], at(HOUR)) == text
+    waits = f"{text}; on_hang waits for more"
+    assert describe_look([make_rank(0, 1), began], at(HOUR), "fail 20s") == waits
     silent = [replace(make_rank(0, 60), moves=True), make_rank(1, 60)]
     text = "2 of its 2 ranks are silent; 1 of them go on"
     assert describe_look(silent, at(HOUR)) == text
@@ -311,3 +313,9 @@ def test_words_of_a_minority_name_its_use() -> None:
     three = find_hang([*ranks, make_rank(2, 1), make_rank(3, 70)], at(HOUR))
     assert three
     assert three.text == "ranks 1, 3 have printed nothing for 60s"
+
+
+def test_node_has_a_rhythm_after_five_lines() -> None:
+    lines = [f"2026-01-01T00:00:0{second}Z step" for second in range(MIN_LINES)]
+    assert (len(lines), read_rhythm(0, 0, lines[1:]).limit) == (5, None)
+    assert read_rhythm(0, 0, lines).limit
