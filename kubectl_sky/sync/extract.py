@@ -76,10 +76,16 @@ class _Member(tarfile.TarInfo):
 
 
 def extract(
-    stream: BinaryIO, target: Path, note: Callable[[str], None], max_members: int = _MAX_MEMBERS
+    stream: BinaryIO,
+    target: Path,
+    note: Callable[[str], None],
+    check: Callable[[bool], None] = lambda is_file: None,
+    *,
+    max_members: int = _MAX_MEMBERS,
 ) -> None:
-    """Extract the file or folder in a tar to `target`. Raises UserError.
+    """Extract the file or folder in a tar to `target`. Raises UserError, and what `check` raises.
 
+    `check` is called at the beginning, with whether it is a file.
     The tar holds `.` or a single file. An existing file is replaced atomically, and an existing
     folder is merged. If one is a folder and the other is not, the existing one stays.
     """
@@ -89,7 +95,7 @@ def extract(
     try:
         with TemporaryDirectory(prefix=".kubectl-sky-", dir=parent) as temporary:
             new = Path(temporary, "new")
-            _fill(stream, new, notes, max_members)
+            _fill(stream, new, notes, check, max_members)
             if len(stream.read(_MAX_TRAILING_BYTES)) == _MAX_TRAILING_BYTES:
                 raise tarfile.ReadError("data follows its end")
             _move(new, target, notes)
@@ -101,7 +107,13 @@ def extract(
     notes.finish()
 
 
-def _fill(stream: BinaryIO, root: Path, notes: _Notes, max_members: int) -> None:
+def _fill(
+    stream: BinaryIO,
+    root: Path,
+    notes: _Notes,
+    check: Callable[[bool], None],
+    max_members: int,
+) -> None:
     meter = _Meter(stream)
     links = dict[Path, str]()
     link_characters = 0
@@ -123,6 +135,7 @@ def _fill(stream: BinaryIO, root: Path, notes: _Notes, max_members: int) -> None
             meter.allowed = member.size + _MAX_HEADER_BYTES
 
             if count == 0:
+                check(member.isreg())
                 _begin(tar, member, root)
                 continue
             try:

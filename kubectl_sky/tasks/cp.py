@@ -37,6 +37,7 @@ _NOT_FOUND = 99
 _RESOLVE_SECONDS = 60.0  # timeout to resolve or to measure a path
 _IDLE_SECONDS = 120.0  # seconds without a byte in either direction
 _SKIPPED_PER_SECOND = 10_000_000  # at least so many bytes of a tar that have come before
+CREATE_FIRST = "create it first; without the last / the file gets that name"
 _MAX_STATE_BYTES = 100
 _MAX_PATH_BYTES = 16 * 1024  # maximum bytes of a path in a node
 
@@ -161,6 +162,7 @@ class Results(Struct, frozen=True):
 
     mount: Mount
     paths: tuple[CopyPath, CopyPath]
+    typed: str  # that path, as the user named it
 
 
 def locate_results(ended: NodeEnded, paths: tuple[CopyPath, CopyPath]) -> Results:
@@ -186,10 +188,12 @@ def locate_results(ended: NodeEnded, paths: tuple[CopyPath, CopyPath]) -> Result
     if isinstance(mount, BucketMount):
         _check_bucket(ended, mount, path, writes=target.is_remote)
     on_volume = CopyPath(path, volume=mount.title)
+    typed = f"{remote.task}:{remote.path}"
     if target.is_remote:
-        return Results(mount, (source, on_volume))
+        return Results(mount, (source, on_volume), typed)
     local = local_target(remote.path, target.path)  # named as in the node
-    return Results(mount, (on_volume, CopyPath(str(local))))
+    slash = "/" if is_new_folder(target.path) else ""
+    return Results(mount, (on_volume, CopyPath(f"{local}{slash}")), typed)
 
 
 def _check_bucket(ended: NodeEnded, bucket: BucketMount, path: str, *, writes: bool) -> None:
@@ -206,13 +210,18 @@ def copy_results(pod: VolumePod, results: Results, ui: UI) -> None:
     bucket = results.mount
     if isinstance(bucket, BucketMount) and bucket.copier:
         pod.download(bucket, results.paths[0].path, ui.note)
-    copy_volume(pod, results.paths, ui)
+    copy_volume(pod, results.paths, ui, results.typed)
 
 
-def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], ui: UI) -> None:
-    """Copy to or from the folder of a volume that a pod mounts."""
+def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], ui: UI, typed: str = "") -> None:
+    """Copy to or from the folder of a volume that a pod mounts.
+
+    `typed` is how the user named the path, if not as `vol/NAME:PATH`.
+    """
     source, target = paths
-    place = Place(pod.session, pod.program, f"pod {pod.pod}", ui)
+    remote = source if source.is_remote else target
+    typed = typed or f"vol/{remote.volume}:{remote.path}"
+    place = Place(pod.session, pod.program, f"pod {pod.pod}", ui, typed=typed)
     if source.is_remote:
         place.transfer(pod.path(source.path), target.path, fetches=True)
     else:
@@ -222,7 +231,8 @@ def copy_volume(pod: VolumePod, paths: tuple[CopyPath, CopyPath], ui: UI) -> Non
 class Place(Struct, frozen=True):
     """A container to copy to and from; `ui` shows what is skipped, and how far the copy is.
 
-    `program` is how a command runs there. `without_tar` is what to do if it has no tar.
+    `program` is how a command runs there. `without_tar` is what to do if it has no tar. `typed` is
+    how the user named the path, if not by that in the container.
     """
 
     session: Session
@@ -230,6 +240,7 @@ class Place(Struct, frozen=True):
     name: str
     ui: UI
     without_tar: str = ""
+    typed: str = ""
 
     def transfer(self, source: str, target: str, *, fetches: bool) -> None:
         if fetches:
@@ -282,10 +293,15 @@ class Place(Struct, frozen=True):
         """Copy a file or folder from the node; into the target if that is a folder."""
         local = local_target(source, target)
         size = self._measure(source) if self.ui.live else 0
+
+        def check(is_file: bool) -> None:
+            if is_file and is_new_folder(target):
+                raise UserError(f"{target}: no such folder", CREATE_FIRST)
+
         with self.ui.transfer(f"copying {local.name}", size) as advance:
             receive = partial(self._receive, source, advance)
             with _ProgramOutput(receive) as stream:
-                extract(stream, local, self.ui.note)
+                extract(stream, local, self.ui.note, check)
 
     def _measure(self, source: str) -> int:
         """Return about how many bytes a path has; 0 if that is not known."""
@@ -334,10 +350,11 @@ class Place(Struct, frozen=True):
             what = "target folder" if code == _NO_FOLDER else "file or folder"
             hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
             if code == _NO_FOLDER and path.endswith("/"):
-                hint = "create it first; without the last / the file gets that name"
-            if code == _NOT_FOUND and not hint:
+                hint = CREATE_FIRST
+            if code == _NOT_FOUND and not hint and not self.typed:
                 hint = "`kubectl sky exec TASK -- ls DIR` shows which there are"
-            raise UserError(f"{path}: no such {what} in {node}", hint)
+            missing = f"{self.typed}: no such {what}" if self.typed else ""
+            raise UserError(missing or f"{path}: no such {what} in {node}", hint)
         if code:
             raise UserError(f"copying in {node} failed: {stderr.line or f'exit code {code}'}")
 
@@ -380,6 +397,11 @@ def local_target(source: str, target: str) -> Path:
     if not path.parent.is_dir():
         raise UserError(f"{path.parent}: no such folder", "create it first")
     return path
+
+
+def is_new_folder(target: str) -> bool:
+    """Return whether a local path names a folder that does not exist: `models/`."""
+    return target.endswith("/") and not Path(target).is_dir()
 
 
 def _counted(blocks: Iterable[bytes], advance: Advance) -> Iterator[bytes]:

@@ -34,6 +34,14 @@ def test_results_of_a_finished_task_are_copied_from_its_volume(
     assert (tmp_path / "got" / "model").read_text() == "good\n"
     assert (tmp_path / "got" / "sub" / "log").read_text() == "1\n"
     eventually(lambda: sky("list", "-o", "name").stdout == f"task/{task}\n")  # its pod is gone
+    lost = sky("cp", f"{task}:/data/run8", "got", "--yes")
+    assert f"error: {task}:/data/run8: no such file or folder\n" in lost.stderr
+    lost = sky("cp", f"{task}:/data/run7/model", "models/", "--yes")
+    assert (
+        "error: models/: no such folder\nhint: create it first; without the last /" in lost.stderr
+    )
+    assert sky("cp", f"{task}:/data/run7", "models/", "--yes").returncode == 0, "a folder"
+    assert (tmp_path / "models" / "model").read_text() == "good\n"
 
 
 def test_volume_is_listed_measured_and_copied_to(sky: Command, tmp_path: Path, task: str) -> None:
@@ -46,7 +54,8 @@ def test_volume_is_listed_measured_and_copied_to(sky: Command, tmp_path: Path, t
     used = json.loads(sky("volumes", "du", "results", "--yes", "-o", "json").stdout)
     assert [folder["name"] for folder in used["folders"]] == [".", "team"]
     lost = sky("cp", "new", "vol/results:team/run8/", "--yes")
-    assert (lost.returncode, "team/run8/: no such target folder" in lost.stderr) == (2, True), lost
+    assert lost.returncode == 2, lost.stderr
+    assert "error: vol/results:team/run8/: no such target folder\n" in lost.stderr
     assert "hint: create it first; without the last / the file gets that name" in lost.stderr
     (tmp_path / "folder").mkdir()
     assert sky("cp", "folder", "vol/results:team/run8/", "--yes").returncode == 0
