@@ -1,8 +1,6 @@
 """`kubectl sky doctor`."""
 
-import shutil
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -32,8 +30,6 @@ _ADD_ONS = {
 
 
 _MAX_UNWELL = 5  # tasks
-_COLUMNS = 108
-_MIN_COLUMNS = 40  # of a cause
 
 
 def _extras(
@@ -188,25 +184,19 @@ def _check(is_of_tasks: bool, form: str | None, flags: Mapping[str, object]) -> 
 def format_verdict(verdict: "Diagnosis") -> str:
     """Format the stages, one per line, and each cause with its next step."""
     headline = verdict.headline
-    lines = [*(_wrap(headline, 0) if sys.stdout.isatty() else [headline]), ""]
+    lines = [*(output.wrap(headline, 0) if sys.stdout.isatty() else [headline]), ""]
     for stage, step in verdict.stages:
         causes = [finding for finding in verdict.findings if finding.stage is stage]
         lines.append(f"{stage:<12}{output.in_color(step)}")
         for finding in causes:
-            cause = _wrap(finding.cause(verdict.task.num_nodes, verdict.task.title), 12)
-            lines += [f"{'':<12}{line}" for line in (*cause, *_wrap(f"next: {finding.then}", 12))]
+            cause = output.wrap(finding.cause(verdict.task.num_nodes, verdict.task.title), 12)
+            step = output.wrap(f"next: {finding.then}", 12)
+            lines += [f"{'':<12}{line}" for line in (*cause, *step)]
     if advice := advise_rerun(verdict.task):
-        lines += ["", *_wrap(advice, 0)]
+        lines += ["", *output.wrap(advice, 0)]
     if verdict.unread:
         lines += ["", f"not checked, because you may not list them: {', '.join(verdict.unread)}"]
     return "\n".join(lines)
-
-
-def _wrap(text: str, indent: int) -> list[str]:
-    """Wrap a text at the width of the terminal, between words."""
-    columns = shutil.get_terminal_size((_COLUMNS, 24)).columns  # not a terminal: _COLUMNS
-    width = min(_COLUMNS, max(columns, _MIN_COLUMNS)) - indent
-    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def _format_check(check: "ClusterCheck") -> str:

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ _COLORS = {
     "completed": _CYAN,
     **dict.fromkeys(("pending", "warning:"), _YELLOW),
 }
+_INDENT = 12  # of the values of fields
+_MAX_COLUMNS = 108  # of wrapped text
+_MIN_COLUMNS = 40
 _STATES = ("STATUS", "STATE")  # columns with states
 # Marks our colours, which are kept where those of the cluster's text are removed.
 _MARK = os.urandom(8).hex()
@@ -251,7 +255,26 @@ def cell(text: str) -> str:
 
 
 def fields(values: Mapping[str, str]) -> list[str]:
-    return [f"{name + ':':<12}{cell(value)}" for name, value in values.items()]
+    """Format a line for each value; a terminal gets long ones wrapped, but for commands."""
+    lines = []
+    for name, value in values.items():
+        text = cell(value)
+        parts = [text]
+        if sys.stdout.isatty() and not text.startswith("kubectl "):
+            parts = wrap(text, _INDENT) or [""]
+        if name == "Status":
+            state, dash, note = parts[0].partition(" — ")
+            parts[0] = f"{in_color(state)}{dash}{note}"
+        lines.append(f"{name + ':':<{_INDENT}}{parts[0]}")
+        lines += [f"{'':<{_INDENT}}{part}" for part in parts[1:]]
+    return lines
+
+
+def wrap(text: str, indent: int) -> list[str]:
+    """Wrap a text at the width of the terminal, between words."""
+    columns = shutil.get_terminal_size((_MAX_COLUMNS, 24)).columns  # without one: _MAX_COLUMNS
+    width = min(_MAX_COLUMNS, max(columns, _MIN_COLUMNS)) - indent
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def data(value: object, form: str) -> str:

@@ -187,7 +187,7 @@ def details(task: TaskStatus) -> str:
     facts = {
         "Id": task.id,
         "Name": task.name,
-        "Status": f"{output.in_color(state)}{specific}{_suffix(task)}",
+        "Status": f"{state}{specific}{_suffix(task)}",
         "Namespace": task.namespace,
         "User": task.user,
         "Backend": task.backend,
@@ -268,7 +268,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
     facts = {
         "Id": pipeline.id,
         "Name": pipeline.name,
-        "Status": f"{output.in_color(pipeline.state)}{_suffix(pipeline)}",
+        "Status": f"{pipeline.state}{_suffix(pipeline)}",
         "Execution": "parallel" if pipeline.first_member.parallel else "serial",
         "Namespace": pipeline.namespace,
         "User": pipeline.user,
