@@ -190,8 +190,8 @@ def format_verdict(verdict: "Diagnosis") -> str:
         lines.append(f"{stage:<12}{output.in_color(step)}")
         for finding in causes:
             cause = output.wrap(finding.cause(verdict.task.num_nodes, verdict.task.title), 12)
-            step = output.wrap(f"next: {finding.then}", 12)
-            lines += [f"{'':<12}{line}" for line in (*cause, *step)]
+            advice_lines = output.wrap(f"next: {finding.then}", 12)
+            lines += [f"{'':<12}{line}" for line in (*cause, *advice_lines)]
     if advice := advise_rerun(verdict.task):
         lines += ["", *output.wrap(advice, 0)]
     if verdict.unread:

@@ -118,7 +118,7 @@ def command(
     else:
         kept = _find_kept(task, overrides, cluster)
         record = submits.of_task(kept.session, kept.target.namespace, kept.target.id)
-        sources = [_source_of(kept, overrides, strict, record, dry_run)]
+        sources = [_source_of(kept, overrides, strict, record, flags)]
         confirm = submits.confirm_files(record, dry_run)
     if form == "task":
         print_task_file(sources[0], Terminal(), dry_run)
@@ -165,9 +165,11 @@ def _source_of(
     overrides: Overrides,
     strict: bool,
     record: submits.Record | None,
-    dry_run: str,
+    flags: Mapping[str, object],
 ) -> "taskfile.Source":
     """Return the file that the cluster keeps of a task, with the secrets that the user types.
+
+    A dry run that shows no secrets needs none.
 
     Asks before local files are sent from another folder than that of the task's own submit.
     """
@@ -191,15 +193,25 @@ def _source_of(
                 f"{join_path(files.field)}: {folder} is uploaded as it is now;"
                 f" the files of {kept.word} {target.id} are not kept"
             )
-    if sent and dry_run == "none":
+    if sent and flags["dry_run"] == "none":
         submits.confirm_folder(record, f"{kept.word} {target.id}", sent)
 
-    if sys.stdin.isatty() and once == overrides:
+    shows_no_secret = flags["dry_run"] == "client" and not flags["show_secrets"]
+    if once == overrides:
         unset = {path for item in documents for path, _ in check.unset_flags(item)}
         names = sorted(str(name) for field, name in unset if field == "secrets")
-        typed = [f"{name}={click.prompt(name, hide_input=True, err=True)}" for name in names]
-        overrides = replace(overrides, secret=(*overrides.secret, *typed))
+        given = [f"{name}={value}" for name, value in _ask(names, shows_no_secret).items()]
+        overrides = replace(overrides, secret=(*overrides.secret, *given))
     return replace(source, overrides=overrides, stdin=io.BytesIO(data))
+
+
+def _ask(names: Iterable[str], shows_no_secret: bool) -> Mapping[str, str]:
+    """Return the values of secrets that the user types; none without a terminal."""
+    if shows_no_secret:
+        return dict.fromkeys(names, "***")
+    if not sys.stdin.isatty():
+        return {}
+    return {name: click.prompt(name, hide_input=True, err=True) for name in names}
 
 
 def print_task_file(source: "taskfile.Source", ui: Terminal, dry_run: str) -> None:

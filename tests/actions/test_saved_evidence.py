@@ -121,3 +121,13 @@ def test_submit_from_task_of_another_owner_makes_it_ones_own(run: Run, api: Fake
     assert code == 0, err
     task_id = out.split("/")[1].split()[0]
     assert run("status", task_id, "-o", "name")[1] == f"task/{task_id}\n", "carol owns it"
+
+
+@pytest.mark.parametrize("form", [("-o", "task"), ("-o", "yaml"), ()])
+def test_dry_run_of_the_file_of_a_task_needs_no_secret_that_it_does_not_show(
+    run: Run, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    code, out, err = run("submit", "--from", "dying", "--dry-run=client", *form)
+    assert (code, "hidden-value" in out, "TOKEN:" in err) == (0, False, False), err
+    assert run("submit", "--from", "dying", "--dry-run=client", "--show-secrets")[0] != 0, "it asks"
