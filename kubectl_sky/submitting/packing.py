@@ -71,6 +71,10 @@ class Packer:
                     local_files
                 )
                 self._archives[local_files] = archives[local_files.path]
+                if not archives[local_files.path].files:
+                    field = join_path(local_files.field)
+                    why = "it is empty, or all are ignored"
+                    self._note(f"{field}: {local_files.source} has no files to upload: {why}")
             except Unsendable as error:
                 self.problems += [
                     document.problem(
@@ -118,8 +122,8 @@ class Packer:
 
         before = archive.measure(local_source, self._limits, on_entry)
         snapshot = Snapshot()
-        if local_source.note and local_source.note not in self.notes:
-            self.notes.append(local_source.note)
+        if local_source.note:
+            self._note(local_source.note)
         if names and local_source.path.is_dir() and not may_hold_credentials(files):
             self._credentials[files] = names
         if self._check_only and before.size >= _TOO_LARGE:
@@ -133,6 +137,10 @@ class Packer:
             packed_archive = archive.pack(local_source, max_data, advance, snapshot)
         cache.store(local_source, MAX_TOTAL_BYTES, snapshot, packed_archive)
         return packed_archive
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
 
 def source(files: LocalFiles) -> Source:

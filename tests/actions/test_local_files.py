@@ -39,6 +39,17 @@ def test_submit_existing_id_with_changed_files_is_refused(
     assert config_maps(api) == []
 
 
+@pytest.mark.parametrize("is_ignored", [True, False])
+def test_submit_workdir_without_files_says_so(run: Run, code: Path, is_ignored: bool) -> None:
+    assert "has no files" not in run(*SUBMIT, ID)[2]
+    if is_ignored:
+        (code.parent / ".skyignore").write_text("*\n")
+    else:
+        code.unlink()
+    err = run(*SUBMIT, "other001")[2]
+    assert "workdir: code has no files to upload: it is empty, or all are ignored\n" in err
+
+
 def test_clean_unused_files_are_orphans_until_a_task_uses_them(run: Run, api: FakeCluster) -> None:
     assert run(*SUBMIT, ID)[0] == 0
     (files,) = [item for path, item in api.saved().items() if "/configmaps/files-" in path]
