@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.selection import Selection
@@ -160,7 +160,13 @@ def _read(
         own = namespaces.list_own(session)
         return list_in_namespaces(session, scope, own, request.selection, _silent_after)
     deleted = bool(flags["deleted"])
-    return list_tasks(session, scope, request.selection, _silent_after, deleted=deleted)
+    try:
+        return list_tasks(session, scope, request.selection, _silent_after, deleted=deleted)
+    except Forbidden as error:
+        if scope.namespace:
+            raise
+        hint = "run `kubectl sky list --my-namespaces` for those that are yours"
+        raise Forbidden(error.what, hint) from None
 
 
 def _note_none(

@@ -63,3 +63,12 @@ def test_list_my_namespaces_is_one_list_newest_first(
     code, _, err = run("list", "--my-namespaces", "-A")
     assert code == 2
     assert "--my-namespaces cannot be combined with --all-namespaces" in err
+
+
+def test_list_of_all_namespaces_that_is_forbidden_names_the_command_for_ones_own(
+    run: Run, api: FakeCluster
+) -> None:
+    api.forbidden = {"list jobs"}
+    code, _, err = run("list", "-A")
+    assert code == 3
+    assert "hint: run `kubectl sky list --my-namespaces` for those that are yours\n" in err
