@@ -1,5 +1,6 @@
 """What this machine keeps of its submits: words, place and files, for `rerun` and `--from`."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,12 @@ class Record(msgspec.Struct, frozen=True):
     id: str
     place: Place
     sent: list[str]
+
+    @property
+    def command(self) -> str:
+        """The command that submits it again, in its folder; values of secrets are not kept."""
+        words = [word for word in self.words if self.words[0] != "submit" or word != "--"]
+        return shlex.join(["kubectl", "sky", *words])
 
 
 class Rerun(msgspec.Struct, frozen=True):

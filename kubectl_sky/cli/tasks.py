@@ -320,6 +320,7 @@ def locate_or_show_evidence(
 
     If it is deleted, show its evidence. Raises UserError unless one matches.
     """
+    from kubectl_sky.cli import submits
     from kubectl_sky.tasks import evidence
     from kubectl_sky.tasks.find import TaskNotFound
     from kubectl_sky.tasks.multikueue import locate
@@ -334,6 +335,11 @@ def locate_or_show_evidence(
         if record:
             end = f"\n{format_evidence(record)}" if record.deaths else ""
             output.note(f"task {record.task_id} ({record.name}) was deleted{end}")
+        elif submit := reference and submits.of_task(session, session.namespace, reference):
+            output.note(
+                f"task {reference} was submitted from this machine and deleted since;"
+                f" in {submit.folder}: {submit.command}"
+            )
         raise
 
 

@@ -37,6 +37,11 @@ from kubectl_sky.tasks.watch import SharedWatches, watch_task
 from kubectl_sky.words import names
 from kubectl_sky.words.pod_objects import ContainerStatus, Pod
 
+_KEEP_LOGS = (
+    "a log is deleted with its pod; to keep it, write `config: {kubectl_sky: {logs: /data/logs}}`,"
+    " a folder of a volume"
+)
+
 Note = Callable[[str], None]
 Pods = Mapping[str, Pod]  # of a task, by name
 OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
@@ -152,6 +157,7 @@ def _existing_logs(
 ) -> Iterator[LogSource]:
     """Yield the logs of each node that has some; note why the others have none."""
     note = _prefix(ui.note, title)
+    has_gone = False
     for node in filter(request.wants, task.nodes):
         is_earlier = request.options.previous and bool(node.previous)  # maybe another pod's
         name = node.previous if is_earlier else node.pod
@@ -160,7 +166,10 @@ def _existing_logs(
         containers = _list_containers(pod, request, has_run=node.started, previous=previous)
 
         if not (node.started or containers):
-            reason = f": {cause}" if (cause := task.reason(node)) else ""
+            is_gone = node.state.ended and not node.pod
+            has_gone = has_gone or is_gone
+            cause = task.reason(node) or ("its pod was deleted" if is_gone else "")
+            reason = f": {cause}" if cause else ""
             state = "no longer has a log" if node.state.ended else "has not started"
             note(f"{node.name} {state}{reason}")
             continue
@@ -175,6 +184,8 @@ def _existing_logs(
                 is_earlier_pod=is_earlier,
                 title=f"{title} {node.name}".strip(),
             )
+    if has_gone and not task.logs:
+        note(f"hint: {_KEEP_LOGS}")
 
 
 def _titles(tasks: Sequence[TaskStatus]) -> dict[str, str]:

@@ -112,3 +112,17 @@ def test_logs_of_pending_node_print_reason_and_time_out(
     cause = "1/1 cluster nodes have insufficient cpu: a node requests 0"
     assert f"slow: pending: {cause}" in err
     assert f"error: task {ID} did not start in time: {cause}" in err
+
+
+@pytest.mark.usefixtures("ring")
+def test_logs_of_deleted_pods_say_why_there_are_none_and_how_to_keep_them(
+    run: Run, api: FakeCluster
+) -> None:
+    for node in NODES[1:]:
+        api.remove(kinds.POD, f"{node}-0")
+    code, out, err = run("logs", ID)
+    assert (code, out) == (0, lines(0))
+    told = [f"node-{rank} no longer has a log: its pod was deleted" for rank in (1, 2)]
+    *notes, hint = err.splitlines()
+    assert notes == told
+    assert hint.startswith("hint: a log is deleted with its pod; to keep it, write `config:")

@@ -261,3 +261,18 @@ def test_rerun_of_a_glob_and_of_another_users_task_takes_no_more_tasks_of_that_u
     code, out, err = run("rerun", "tr*", "other001", "--secret", "TOKEN")
     assert code == 0, err
     assert len(out.splitlines()) == 2  # train and other001
+
+
+def test_deleted_task_of_this_machine_has_the_command_that_submits_it_again(
+    run: Run, api: FakeCluster, tmp_path: Path
+) -> None:
+    api.remove(kinds.JOB, "train-train001")
+    command = "kubectl sky submit --env EPOCHS=2 --secret TOKEN -d task.yaml"
+    for words in (("logs", "train001"), ("status", "train001")):
+        code, _, err = run(*words)
+        assert code == 2
+        assert (
+            f"task train001 was submitted from this machine and deleted since; in {tmp_path}:"
+            in err
+        )
+        assert command in err
