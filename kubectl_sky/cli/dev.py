@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kubectl_sky.tasks.submissions import Submitted
 
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")  # not all have bash
+_OF_TASKS = ("list", "status", "logs", "exec", "stop")  # commands, which dev does not have
 _NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
 
 
@@ -33,6 +34,9 @@ class _Group(commands.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `up`, unless a command or --help is given."""
         named = (args[:1] and args[0] in ctx.help_option_names) or self.commands.keys() & {*args}
+        if args[:1] and args[0] in _OF_TASKS and not os.path.lexists(args[0]):
+            hint = f"use `kubectl sky {args[0]}`: a development pod is a task"
+            raise click.UsageError(f'unknown command "dev {args[0]}"; {hint}', ctx)
         if not named and (args or not ctx.resilient_parsing):
             args = ["up", *args]
         return super().parse_args(ctx, args)

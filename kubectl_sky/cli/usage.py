@@ -63,6 +63,8 @@ def command(
     output.note(
         f"counted: {output.count(usage.total.tasks, 'task')} with GPUs; not counted: deleted tasks"
     )
+    if not usage.total.tasks:
+        output.note("hint: only GPUs are counted; `kubectl sky top TASK` shows CPU and memory")
     if goodput := usage.goodput:
         unknown = goodput.finished - goodput.known
         rest = f"; not recorded: {output.count(unknown, 'finished task')}" if unknown else ""

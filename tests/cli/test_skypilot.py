@@ -87,6 +87,10 @@ def error_of(line: str) -> str:
         ("--timestamps logs x", "write it after the command: `kubectl sky logs --timestamps`"),
         ("--zzz logs x", "No such option '--zzz'"),
         ("stop -c x", "no such option '-c'; leave it out: a task is named as an argument"),
+        (
+            "dev list",
+            'unknown command "dev list"; use `kubectl sky list`: a development pod is a task',
+        ),
         ("spot launch x.yaml", "use `kubectl sky submit x.yaml`"),
         ("list -l a=b, c=d", "quote it: 'a=b, c=d'"),
         ("list -o jsonpath={range .tasks[*]}{.id}{end}", "quote it: 'jsonpath={range .tasks[*]}"),

@@ -120,7 +120,8 @@ def test_usage_of_task_without_pods_has_the_model_that_it_requests(
 
 def test_usage_deleted_task_is_not_counted(run: Run) -> None:
     assert run("stop", ID, "-y")[0] == 0
-    assert run("usage") == (0, "", NOTE("0 tasks"))
+    hint = "hint: only GPUs are counted; `kubectl sky top TASK` shows CPU and memory\n"
+    assert run("usage") == (0, "", NOTE("0 tasks") + hint)
 
 
 def test_usage_needs_cluster_nodes_only_for_models(run: Run, api: FakeCluster) -> None:
