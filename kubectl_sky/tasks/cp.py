@@ -37,7 +37,7 @@ _NOT_FOUND = 99
 _RESOLVE_SECONDS = 60.0  # timeout to resolve or to measure a path
 _IDLE_SECONDS = 120.0  # seconds without a byte in either direction
 _SKIPPED_PER_SECOND = 10_000_000  # at least so many bytes of a tar that have come before
-CREATE_FIRST = "create it first; without the last / the file gets that name"
+_CREATE_FIRST = "create it first; without the last / the file gets that name"
 _MAX_STATE_BYTES = 100
 _MAX_PATH_BYTES = 16 * 1024  # maximum bytes of a path in a node
 
@@ -296,7 +296,7 @@ class Place(Struct, frozen=True):
 
         def check(is_file: bool) -> None:
             if is_file and is_new_folder(target):
-                raise UserError(f"{target}: no such folder", CREATE_FIRST)
+                raise UserError(f"{target}: no such folder", _CREATE_FIRST)
 
         with self.ui.transfer(f"copying {local.name}", size) as advance:
             receive = partial(self._receive, source, advance)
@@ -350,7 +350,7 @@ class Place(Struct, frozen=True):
             what = "target folder" if code == _NO_FOLDER else "file or folder"
             hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
             if code == _NO_FOLDER and path.endswith("/"):
-                hint = CREATE_FIRST
+                hint = _CREATE_FIRST
             if code == _NOT_FOUND and not hint and not self.typed:
                 hint = "`kubectl sky exec TASK -- ls DIR` shows which there are"
             missing = f"{self.typed}: no such {what}" if self.typed else ""
