@@ -230,8 +230,8 @@ def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tup
     cause = doctor.why_failed(session, task)
     verdict = cause.what if cause and cause.source is SignalSource.LOG else ""
     text = failure.describe(task, record, shown.get(names.log_stream(pod)), verdict)
-    hints = (cause.hint if cause else "", advise_rerun(task))
-    return text, "; ".join(filter(None, hints))
+    hint = cause.hint if cause else ""
+    return text, "; ".join(filter(None, (hint, advise_rerun(task))))
 
 
 def note_next_steps(
