@@ -105,6 +105,6 @@ _RULES = (  # pattern, what happened, hint
     (
         re.compile(r"is forbidden: (?P<why>(?:maximum|minimum|max limit|\[).+)"),
         "a LimitRange of the namespace denied the request: {why}",
-        "see `kubectl describe limitrange`",
+        "see `kubectl get limitrange -o yaml`",
     ),
 )

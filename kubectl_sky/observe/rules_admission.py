@@ -133,13 +133,13 @@ QUEUE: tuple[Rule, ...] = (
     _queue(
         "queue-checks",
         "an admission check of the queue is not ready|: {message}",
-        "see `kubectl describe workloads -n {namespace}`",
+        "see `kubectl get workloads -n {namespace} -o yaml`",
         message=r"[Aa]dmission ?[Cc]heck",
     ),
     _queue(
         "queue-waits",
         "the queue has not admitted the task|: {message}",
-        "see `kubectl describe workloads -n {namespace}`",
+        "see `kubectl get workloads -n {namespace} -o yaml`",
     ),
     Rule(
         "gang-queued",
@@ -227,7 +227,7 @@ ADMISSION: tuple[Rule, ...] = (
     _event(
         "quota-exceeded",
         'quota "{quota}" exceeded|: a node requests {asked}, and {used} of {limit} are in use',
-        "see `kubectl describe quota {quota} -n {namespace}`; stop a task, or request less",
+        "see `kubectl sky users show -n {namespace}`; stop a task, or request less",
         message=_QUOTA,
     ),
     Rule(
@@ -242,13 +242,13 @@ ADMISSION: tuple[Rule, ...] = (
     _event(
         "limit-range",
         "a LimitRange allows a {which} of {limit} {what} per {per}||; the task requests {asked}",
-        "see `kubectl describe limitrange -n {namespace}`; change cpus or memory",
+        "see `kubectl get limitrange -n {namespace} -o yaml`; change cpus or memory",
         message=rf"{_LIMIT}, {_NEEDED}",
     ),
     _event(
         "limit-ratio",
         "a LimitRange restricts the ratio of limits to requests|: {message}",
-        "see `kubectl describe limitrange -n {namespace}`",
+        "see `kubectl get limitrange -n {namespace} -o yaml`",
         message=r"max limit to request ratio",
     ),
     _event(

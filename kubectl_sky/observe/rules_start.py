@@ -106,7 +106,7 @@ START: tuple[Rule, ...] = (
         _CONFIG,
         r"couldn't find key (?P<key>\S+) in (?P<kind>\w+) (?P<name>\S+)",
         '{kind} "{name}" has no key "{key}"',
-        "see `kubectl describe {kind} -n {namespace}`",
+        "see `kubectl describe {kind} {name} -n {namespace}`",
     ),
     _config(
         "config-key-of-volume",

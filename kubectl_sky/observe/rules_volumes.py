@@ -57,14 +57,14 @@ VOLUMES: tuple[Rule, ...] = (
         SignalSource.CLAIM,
         r"[Ww]aiting for a volume to be created",
         'no storage is provisioned for PVC "{about}" yet',
-        "check that its provisioner runs: `kubectl describe pvc {about} -n {namespace}`",
+        "check that its provisioner runs: `kubectl events --for pvc/{about} -n {namespace}`",
         mere=True,
     ),
     _provision(
         "storage-quota",
         r"exceeded quota: (?P<quota>[^,]+), requested: (?P<asked>[^,]+)",
         'quota "{quota}" exceeded: PVC "{about}" requests {asked}',
-        "see `kubectl describe quota {quota} -n {namespace}`; request less, or delete a volume",
+        "see `kubectl sky users show -n {namespace}`; request less, or delete a volume",
     ),
     _provision(
         "storage-secret",
@@ -121,7 +121,7 @@ VOLUMES: tuple[Rule, ...] = (
         r"[Dd]eadline ?[Ee]xceeded|context canceled|operation with the given [Vv]olume"
         r"|timed out waiting|\bUnavailable\b",
         'the storage for PVC "{about}" is not ready yet|: {why}',
-        "wait; if it stays so, see `kubectl describe pvc {about} -n {namespace}`",
+        "wait; if it stays so, see `kubectl events --for pvc/{about} -n {namespace}`",
     ),
     _provision(
         "storage-parameters",
@@ -142,7 +142,7 @@ VOLUMES: tuple[Rule, ...] = (
         Stage.VOLUMES,
         SignalSource.CLAIM,
         'provisioning of PVC "{about}" failed|: {message}',
-        "see `kubectl describe pvc {about} -n {namespace}`; another --storage-class may work",
+        "see `kubectl events --for pvc/{about} -n {namespace}`; another --storage-class may work",
         reason="ProvisioningFailed",
     ),
     _volume(
@@ -150,7 +150,7 @@ VOLUMES: tuple[Rule, ...] = (
         SignalSource.CLAIM,
         "",
         'PVC "{about}" is not bound|: {reason} {message}',
-        "see `kubectl describe pvc {about} -n {namespace}`",
+        "see `kubectl events --for pvc/{about} -n {namespace}`",
         mere=True,
     ),
     Rule(
@@ -335,7 +335,7 @@ VOLUMES: tuple[Rule, ...] = (
         r"|[Dd]eadline ?[Ee]xceeded|context deadline"
         r"|operation with the given [Vv]olume",
         "a volume is not mounted yet|: {message}",
-        "wait; if it stays so, see `kubectl describe pvc -n {namespace}`",
+        "wait; if it stays so, see `kubectl get events -n {namespace}`",
         mere=True,
     ),
     Rule(

@@ -99,7 +99,7 @@ def check(
     if lines:
         raise Refused(
             "\n".join(dict.fromkeys(lines)),
-            "change the resources of the task; see `kubectl describe limitrange`",
+            "change the resources of the task; see `kubectl get limitrange -o yaml`",
         )
 
 

@@ -1,6 +1,7 @@
 """Doctor rules on recorded snapshots of real clusters, and on constructed messages."""
 
 import json
+import re
 from collections import defaultdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -661,3 +662,10 @@ def test_doctor_headlines_are_short() -> None:
     for finding in found:
         assert finding.what.startswith(finding.headline.removesuffix("…"))
         assert "; " not in finding.headline and 0 < len(finding.headline) <= 120, finding.headline
+
+
+def test_steps_in_a_namespace_need_no_right_that_the_role_lacks() -> None:
+    described = re.compile(r"kubectl describe (\S+) (?:\S+ )?-n \{namespace\}")
+    may_get = {"pod", "{kind}"}  # a Secret or ConfigMap
+    steps = {rule.name: set(described.findall(rule.then)) - may_get for rule in RULES}
+    assert {name for name, kinds_of_step in steps.items() if kinds_of_step} == set()
