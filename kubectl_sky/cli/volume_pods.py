@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import options, output
 from kubectl_sky.cli.terminal import Terminal
-from kubectl_sky.errors import UnknownName
+from kubectl_sky.errors import ClusterError, UnknownName
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
@@ -28,15 +28,22 @@ _START_SECONDS = 300.0
 _NAME = "volume"
 _FOLDER = "/volume"
 _COPIED = "/kubectl-sky/bucket"  # of the pod's disk: any user may write there
-# It ends when nothing has run in it for two minutes: this program may be killed.
+# It ends when no program has gone on in it for two minutes: this one may be killed, and a tar whose
+# connection is lost blocks for ever.
 _IDLE = """
 trap 'exit 0' TERM
 idle=0
+before=
 while [ "$idle" -lt 12 ]; do
   sleep 10 &
   wait
   idle=$((idle + 1))
-  if grep -qsxE 'tar|du|find|tail|rclone' /proc/[0-9]*/comm; then idle=0; fi
+  now=
+  for comm in $(grep -lsxE 'tar|dd|du|find|tail|rclone' /proc/[0-9]*/comm); do
+    now=$now$(cat "${comm%comm}stat" "${comm%comm}io" 2> /dev/null)
+  done
+  [ "$now" = "$before" ] || idle=0
+  before=$now
 done
 """
 # A pod that writes is the user of the image, as tasks are: it may own what they have written.
@@ -181,7 +188,14 @@ class Volumes(Struct, frozen=True):
             reader = find.single_task(targets[0])
             yield volume_pods.pod_of_reader(self.session, reader, folder)
         finally:
-            stop.stop(self.session, started)
+            try:
+                stop.stop(self.session, started)
+            except ClusterError as error:  # the outcome of the copy counts
+                output.note(
+                    f"warning: the pod of task {started[0].id} may still run: {error.what};"
+                    " it ends when nothing is read for two minutes, and"
+                    f" `kubectl sky stop {started[0].id}` deletes it"
+                )
 
     def find_claim(self, volume: str) -> str:
         """Return the PVC of a volume by any name that tasks can use. Raises UnknownName."""

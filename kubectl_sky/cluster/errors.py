@@ -152,8 +152,9 @@ def refuse_redirect(info: RequestInfo, status: int, location: str) -> ClusterErr
 
 
 def restarting(info: RequestInfo, refusal: ClusterError) -> ClusterError:
-    """Return the error for a refusal by a server that has just restarted."""
-    return Unprocessed(f"{info.host} has just restarted and returned: {refusal.what}", "try again")
+    """Return the error for a refusal by a server that may have just restarted."""
+    why = f"{info.host} was away, and may not know your rights yet"
+    return Unprocessed(f"{refusal.what}; {why}", "try again")
 
 
 def not_kubernetes(info: RequestInfo, why: str) -> ClusterError:

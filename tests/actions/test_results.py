@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.cli.volume_pods import bucket_task
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster.exec import Pipes, Program
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.cp import CopyPath, parse_path
 from kubectl_sky.tasks.find import Scope
-from tests.actions.conftest import Run, Submitter
+from tests.actions.conftest import Run, Submitter, lose
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
@@ -209,3 +213,26 @@ def test_pod_that_reads_a_bucket_has_the_identity_and_the_registry_of_its_task(
     assert reader["metadata"]["labels"] == {"azure.workload.identity/use": "true"}
     assert reader["metadata"]["annotations"] == {"eks/x": "y"}
     assert reader["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+
+
+def test_pod_for_a_copy_that_cannot_be_deleted_is_named(
+    run: Run, api: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start() -> None:
+        (job,) = [name.split()[1] for name in api.names() if name.startswith("jobs volume-reader")]
+        api.start(job)
+
+    def execute(session: Session, program: Program, pipes: Pipes) -> int:
+        raise ClusterError("the files have changed")
+
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "results"}}
+    api.put(claim)
+    api.after("create jobs", start)
+    monkeypatch.setattr(executing, "run", execute)
+    lose(api, "delete jobs")
+    code, _, err = run("cp", "vol/results:x", ".", "--yes")
+    (task_id,) = [name[-8:] for name in api.names() if name.startswith("jobs volume-reader")]
+    assert code == 3
+    assert f"warning: the pod of task {task_id} may still run: " in err
+    assert f"`kubectl sky stop {task_id}` deletes it\n" in err
+    assert "error: the files have changed" in err
