@@ -178,7 +178,7 @@ VOLUMES: tuple[Rule, ...] = (
         "mount-key",
         r"references non-existent \w+ key: (?P<key>\S+)",
         'a Secret or ConfigMap that is mounted has no key "{key}"',
-        "see `kubectl describe secrets,configmaps -n {namespace}`; correct `items` in pod_config",
+        "see `kubectl get secrets,configmaps -n {namespace}`; correct `items` in pod_config",
     ),
     _mount(
         "mount-unread",
