@@ -13,8 +13,7 @@ import click
 
 from kubectl_sky.cli import options, skypilot
 from kubectl_sky.cli import unknown as unknown_words
-from kubectl_sky.cli.arguments import Arguments, without_secrets
-from kubectl_sky.cli.commands import COMMON, OF_PROGRAM, takes_program
+from kubectl_sky.cli.arguments import OF_PROGRAM, Arguments, takes_program, without_secrets
 from kubectl_sky.spec import other_names, schema
 from kubectl_sky.submitting.overrides import FLAGS
 from kubectl_sky.words import skypilot_verbs
@@ -275,7 +274,7 @@ def _list_options(params: Iterable[click.Parameter]) -> str:
         for param in params
         if isinstance(param, click.Option)
         and not isinstance(param, options.SharedOption)
-        and param.name not in COMMON
+        and param.name not in options.COMMON
         and "--help" not in param.opts
     ]
     return f"the options are {', '.join(own)}" if 0 < len(own) <= _MAX_LISTED else ""

@@ -11,6 +11,7 @@ import click
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("0", "f", "F", "false", "FALSE", "False")
 
+OF_PROGRAM = "write the options of CMD after --"
 Flag = tuple[str, ...]  # a flag as click reads it: its name, and its value if it takes one
 
 
@@ -139,3 +140,7 @@ def without_secrets(words: Iterable[str], dropped: Container[str] = ("--token",)
             yield (value if equals else next(flags, "")).partition("=")[0]
         else:
             yield word
+
+
+def takes_program(params: Iterable[click.Parameter]) -> bool:
+    return any((param.metavar or "").startswith("-- ") for param in params)

@@ -3,7 +3,7 @@
 import importlib
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +11,13 @@ from typing import Any
 import click
 
 from kubectl_sky.cli import complete, options, output
-from kubectl_sky.cli.arguments import Arguments, without_secrets
+from kubectl_sky.cli.arguments import OF_PROGRAM, Arguments, takes_program, without_secrets
 from kubectl_sky.words.bounded import is_utf8
 
 Function = Callable[..., Any]
 
 BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
 WORDS = "kubectl_sky.words"  # those of the command in click's forms, in Context.meta
-OF_PROGRAM = "write the options of CMD after --"
 RERUN = "kubectl_sky.rerun"  # the submit that a rerun repeats, in Context.meta
 _EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
@@ -30,10 +29,6 @@ class Failure:
     """The lowest exit code of an error; `main` passes it to the command as click's object."""
 
     least_code: int = 1
-
-
-# Below the options of the command itself.
-COMMON = ("namespace", "all_namespaces", "user", "all_users")
 
 
 def _set_style(context: click.Context, option: click.Parameter, value: Any) -> None:
@@ -142,7 +137,9 @@ class Command(click.Command):
                 for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}kubectl sky {example}\n")
 
-        params = sorted(self.get_params(ctx), key=lambda item: (item.is_eager, item.name in COMMON))
+        params = sorted(
+            self.get_params(ctx), key=lambda item: (item.is_eager, item.name in options.COMMON)
+        )
         records = [
             record
             for option in params
@@ -247,10 +244,6 @@ def _refuse_one_dash(
         of_program = arguments.others and takes_program(params)
         advice = OF_PROGRAM if of_program else f"did you mean '-{word}'?"
         raise click.BadOptionUsage(word, f"no such option '{word}'; {advice}", ctx)
-
-
-def takes_program(params: Iterable[click.Parameter]) -> bool:
-    return any((param.metavar or "").startswith("-- ") for param in params)
 
 
 def takes(command: click.Command, ctx: click.Context, words: Sequence[str]) -> bool:

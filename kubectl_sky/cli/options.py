@@ -269,6 +269,10 @@ _ALL_NAMESPACES = click.option(
 _USER = click.option("--user", help="Owner (default: that of `auth whoami`).")
 
 
+# Below the options of the command itself.
+COMMON = ("namespace", "all_namespaces", "user", "all_users")
+
+
 class SharedOption(click.Option):
     """An option that most commands have, which only `kubectl sky options` lists."""
 

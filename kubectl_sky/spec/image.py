@@ -121,8 +121,8 @@ def wrong_reference(image: str) -> tuple[str, str]:
 
     if separator:
         page = _PAGE.fullmatch(rest.lower())
-        reference = page[1] if page else rest.lower()
-        hint = f"write {printable(reference, 200)}"
+        bare = page[1] if page else rest.lower()
+        hint = f"write {printable(bare, 200)}"
         return f"an image has no {printable(scheme)}:// before it", hint
     if _FILE.search(image) and not _REFERENCE.fullmatch(name):
         return "this is a file, and images are pulled from a registry", _PUSHED
