@@ -16,7 +16,7 @@ from tests.fake_cluster import FakeCluster
 TASK = "name: train\nrun: echo hello\n"
 JOB = f"train-{ID}"
 OTHER = "bcdg6789"
-REJECTED = 'node-0: the API server rejects its pods: RuntimeClass "fast" not found'
+REJECTED = 'node-0: RuntimeClass "fast" not found'
 
 
 def listed(run: Run) -> dict[str, str]:

@@ -173,7 +173,7 @@ EVENTS: dict[str, Event] = {
 STATES: list[tuple[Sequence[tuple[str, int]], str, int, str]] = [
     ([], "pending", 1, ""),
     ([("unhandled", 0)], "pending", 1, "node-0: NotScheduled"),
-    ([("reject", 0), ("reject", 1)], "pending", 1, "node-0: the API server rejects its pods"),
+    ([("reject", 0), ("reject", 1)], "pending", 1, 'node-0: RuntimeClass "fast" not found'),
     ([("start", 0), ("start", 1)], "running", 1, ""),
     ([("start", 0), ("start", 1), ("complete", 0), ("complete", 1)], "completed", 0, ""),
     ([("start", 0), ("start", 1), ("delete Job", 1), ("complete", 0)], "failed", 4, "JobNotFound"),

@@ -544,7 +544,7 @@ def test_list_shows_why_pods_are_rejected_as_show_does(
     task_id = submitted(alice)
     put_warning(cluster, f"hello-{task_id}")
     (listed,) = alice.get("/tasks").json()["tasks"]
-    reason = 'the API server rejects its pods: RuntimeClass "fast" not found'
+    reason = 'RuntimeClass "fast" not found'
     assert listed["metadata"]["note"] == f"node-0: {reason}"
     assert alice.get(f"/tasks/{task_id}").json()["metadata"] == listed["metadata"]
 
