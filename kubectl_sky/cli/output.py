@@ -274,7 +274,7 @@ def wrap(text: str, indent: int) -> list[str]:
     """Wrap a text at the width of the terminal, between words."""
     columns = shutil.get_terminal_size((_MAX_COLUMNS, 24)).columns  # without one: _MAX_COLUMNS
     width = min(_MAX_COLUMNS, max(columns, _MIN_COLUMNS)) - indent
-    return textwrap.wrap(text, width, break_on_hyphens=False)
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def data(value: object, form: str) -> str:

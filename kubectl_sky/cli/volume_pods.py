@@ -28,13 +28,14 @@ _START_SECONDS = 300.0
 _NAME = "volume"
 _FOLDER = "/volume"
 _COPIED = "/kubectl-sky/bucket"  # of the pod's disk: any user may write there
-# It ends when no program has gone on in it for two minutes: this one may be killed, and a tar whose
-# connection is lost blocks for ever.
+# It ends when nothing has run in it for two minutes, as this program may be killed, or has not gone
+# on for 15: a tar whose connection is lost blocks for ever, one whose reader pauses does not.
 _IDLE = """
 trap 'exit 0' TERM
 idle=0
+limit=12
 before=
-while [ "$idle" -lt 12 ]; do
+while [ "$idle" -lt "$limit" ]; do
   sleep 10 &
   wait
   idle=$((idle + 1))
@@ -43,6 +44,8 @@ while [ "$idle" -lt 12 ]; do
     now=$now$(cat "${comm%comm}stat" "${comm%comm}io" 2> /dev/null)
   done
   [ "$now" = "$before" ] || idle=0
+  limit=12
+  [ -z "$now" ] || limit=90
   before=$now
 done
 """
@@ -193,7 +196,7 @@ class Volumes(Struct, frozen=True):
             except ClusterError as error:  # the outcome of the copy counts
                 output.note(
                     f"warning: the pod of task {started[0].id} may still run: {error.what};"
-                    " it ends when nothing is read for two minutes, and"
+                    " it ends when no copy has gone on for 15 minutes, and"
                     f" `kubectl sky stop {started[0].id}` deletes it"
                 )
 

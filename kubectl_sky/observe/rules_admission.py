@@ -227,7 +227,7 @@ ADMISSION: tuple[Rule, ...] = (
     _event(
         "quota-exceeded",
         'quota "{quota}" exceeded|: a node requests {asked}, and {used} of {limit} are in use',
-        "see `kubectl sky users show -n {namespace}`; stop a task, or request less",
+        "see `kubectl get quota -n {namespace}`; stop a task, or request less",
         message=_QUOTA,
     ),
     Rule(

@@ -82,14 +82,15 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-unsigned",
-        r"[Ss]ource image rejected|[Ss]ignature",
+        r"[Ss]ource image rejected|signature (?:was )?required|signature validation"
+        r"|no (?:matching |valid )?signatures?\b",
         'the cluster node accepts signed images only, and refuses image "{image}"|: {why}',
         "sign the image, or ask a cluster admin which images are allowed",
         f"{_PULL}|SignatureValidationFailed",
     ),
     _image(
         "image-rate",
-        r"(?:toomanyrequests|rate limit|\b429\b|too many requests)",
+        r"(?:toomanyrequests|rate limit|(?<=[ (])429\b|too many requests)",
         'registry rate limit reached for image "{image}"',
         "log in with SKYPILOT_DOCKER_USERNAME, _PASSWORD and _SERVER, or use a mirror",
     ),
@@ -104,14 +105,6 @@ IMAGE: tuple[Rule, ...] = (
         r"(?:no space left on device|disk quota exceeded)",
         'the disk of the cluster node is full||; cannot pull image "{image}"',
         "ask a cluster admin, or use a smaller image",
-    ),
-    _image(
-        "image-store",
-        r"input/output error|[Rr]ead-only file system|[Ss]tructure needs cleaning"
-        r"|too many levels of symbolic links|failed to prepare extraction snapshot"
-        r"|snapshotter|content digest [^\"]{,100}: not found",
-        'cluster node {host} cannot store image "{image}"|: {why}',
-        "submit with --exclude-node {host}; ask a cluster admin to look at its disk",
     ),
     _image(
         "image-users",
@@ -150,7 +143,7 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "registry-proxy",
-        r"\b407\b",
+        r"(?<=[ (])407\b",
         'the proxy before the registry of image "{image}" requires a log-in',
         "ask a cluster admin: the container runtime has no password for its proxy",
     ),
@@ -165,6 +158,12 @@ IMAGE: tuple[Rule, ...] = (
         r"|stream error: [^\"]*|do request: .*deadline exceeded|unexpected EOF|\bEOF\b)",
         'the cluster node cannot reach the registry of image "{image}"|: {why}',
         "check the registry's name; the kubelet tries again; ask a cluster admin if it stays so",
+    ),
+    _image(
+        "registry-failed",
+        r"(?<=[ (])50[0-9]\b|registry is unavailable",
+        'the registry of image "{image}" fails|: {why}',
+        "wait: the kubelet tries again; see the status of the registry",
     ),
     _image(
         "registry-firewall",
@@ -182,17 +181,19 @@ IMAGE: tuple[Rule, ...] = (
         "image-access",
         r"(?:unauthorized|denied|authorization failed|authentication required"
         r"|no basic auth credentials|insufficient_scope|authorization token has expired"
-        r"|\b403\b|\b401\b|[Ff]orbidden|failed to fetch (?:oauth|anonymous) token)",
+        r"|(?<=[ (])40[13]\b|[Ff]orbidden|failed to fetch (?:oauth|anonymous) token)",
         'no permission to pull image "{image}"||, or it does not exist',
         "check the name{secrets}; for a private image set SKYPILOT_DOCKER_USERNAME, _PASSWORD and"
         " _SERVER",
     ),
     _image(
-        "registry-failed",
-        r"(?P<why>(?:unexpected status\S*.*|received unexpected HTTP status: )?\b50[0-9]\b"
-        r"[^\"]*|registry is unavailable)",
-        'the registry of image "{image}" fails|: {why}',
-        "wait: the kubelet tries again; see the status of the registry",
+        "image-store",
+        r"input/output error|[Rr]ead-only file system|[Ss]tructure needs cleaning"
+        r"|too many levels of symbolic links|failed to prepare extraction snapshot"
+        r"|failed to unpack image on snapshotter \w+: failed to mount"
+        r"|content digest [^\"]{,100}: not found",
+        'cluster node {host} cannot store image "{image}"|: {why}',
+        "submit with --exclude-node {host}; ask a cluster admin to look at its disk",
     ),
     _image(
         "image-damaged",
@@ -205,14 +206,14 @@ IMAGE: tuple[Rule, ...] = (
     ),
     _image(
         "image-missing",
-        r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown|\b404\b"
+        r"(?:: not found|manifest unknown|NotFound|does not exist|name unknown|(?<=[ (])404\b"
         r"|not found: does not exist|repository \S+ not found|[Nn]o such image)",
         'image "{image}" not found in the registry',
         "check name and tag in resources.image_id or --image",
     ),
     _image(
         "image-refused",
-        r"(?P<why>\b4\d\d \(?[A-Z][a-z]+.*)",
+        r"(?<=[ (])4\d\d \(?[A-Z][a-z]+",
         'the registry refuses image "{image}"|: {why}',
         "check its name; ask those who run the registry",
     ),

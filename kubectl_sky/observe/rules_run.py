@@ -175,6 +175,11 @@ def _logged(name: str, message: str, what: str, then: str) -> Rule:
     return Rule(name, Stage.RUN, SignalSource.LOG, what, then, message=message, detail=_image)
 
 
+def _logged_last(name: str, message: str, what: str, then: str) -> Rule:
+    """Return the rule of an error that programs also survive: no other one follows it."""
+    return _logged(name, rf"(?:{message})(?!.*\n[^\n]*(?:Error|Exception)\b)", what, then)
+
+
 RUN: tuple[Rule, ...] = (
     Rule(
         "setup-failed",
@@ -483,12 +488,11 @@ RUN: tuple[Rule, ...] = (
     ),
     _logged(
         "gpu-architecture",
-        r"no kernel image is available for execution|compute capability of at least"
-        r"|CUDA capability \S+ is not compatible",
+        r"no kernel image is available for execution",
         "the program was not built for this GPU{image}",
         "install a version of the library for it in setup, or use another image or GPU",
     ),
-    _logged(
+    _logged_last(
         "gpu-driver-old",
         r"NVIDIA driver on your system is too old|CUDA driver version is insufficient"
         r"|PTX was compiled with an unsupported toolchain|forward compatibility was attempted",
@@ -497,7 +501,8 @@ RUN: tuple[Rule, ...] = (
     ),
     _logged(
         "gpu-missing",
-        r"(?:Found no NVIDIA driver|no CUDA-capable device is detected|Failed to initialize NVML"
+        r"(?:Found no NVIDIA driver|no CUDA-capable device is detected|CUDA driver version is"
+        r" insufficient|Failed to initialize NVML"
         r"|No CUDA GPUs are available)",
         "the program found no working GPU",
         "request one with resources.accelerators; if it does, submit with --exclude-node",
@@ -515,7 +520,7 @@ RUN: tuple[Rule, ...] = (
         "a GPU or its driver failed|: {what}",
         "see `dmesg | grep Xid` on its cluster node; drain the cluster node, or reset the GPU",
     ),
-    _logged(
+    _logged_last(
         "program-architecture",
         r"exec format error|cannot execute binary file",
         "a program is for another CPU architecture than the cluster node's||{image}",
@@ -570,7 +575,7 @@ RUN: tuple[Rule, ...] = (
         "the program has no credentials",
         "give them with `secrets` or --secret, or with a service account of the cloud",
     ),
-    _logged(
+    _logged_last(
         "credentials-denied",
         r"(?P<why>(?:An error occurred \(AccessDenied\)|does not have storage\.\w+"
         r"|AuthorizationPermissionMismatch|Authentication failed for '"
@@ -578,7 +583,7 @@ RUN: tuple[Rule, ...] = (
         "the program's credentials are refused, or it has none|: {why}",
         "give others with `secrets` or --secret, or with a service account of the cloud",
     ),
-    _logged(
+    _logged_last(
         "model-missing",
         r"(?:RepositoryNotFoundError|Repository Not Found for url)",
         "the model or dataset is not found, or it is private",
@@ -616,32 +621,32 @@ RUN: tuple[Rule, ...] = (
         "it lost the connection to other nodes",
         "see the first node that failed: `kubectl sky status {id}`",
     ),
-    _logged(
+    _logged_last(
         "network-unreachable",
         r"(?P<why>Network is unreachable|couldn't connect to '[^'\n]+')",
         "the program cannot reach the network|: {why}",
         "a NetworkPolicy may forbid the way out; or set HTTPS_PROXY in envs",
     ),
-    _logged(
+    _logged_last(
         "certificate-untrusted",
         r"(?:CERTIFICATE_VERIFY_FAILED|SSL certificate problem)",
         "the program does not trust the certificate of a server",
         "install its CA in setup, or use an image that has it",
     ),
-    _logged(
+    _logged_last(
         "program-out-of-memory",
         r"(?:\bMemoryError\b|Unable to allocate \S+ \w+ for an array|std::bad_alloc"
         r"|DefaultCPUAllocator: (?:not enough|can't allocate) memory)",
         "the program got no more memory",
         "request more with resources.memory or --memory",
     ),
-    _logged(
+    _logged_last(
         "files-open",
         r"Too many open files",
         "the program has too many open files",
         "use fewer workers, or raise the limit in run: ulimit -n 65536",
     ),
-    _logged(
+    _logged_last(
         "file-missing",
         r"(?:FileNotFoundError: \[Errno 2\] No such file or directory: '|can't open file ')"
         r"(?P<path>[^'\n]+)'",

@@ -104,7 +104,7 @@ START: tuple[Rule, ...] = (
     _config(
         "config-key",
         _CONFIG,
-        r"couldn't find key (?P<key>\S+) in (?P<kind>\w+) (?P<name>\S+)",
+        r"couldn't find key (?P<key>\S+) in (?P<kind>\w+) (?:\S+/)?(?P<name>\S+)",
         '{kind} "{name}" has no key "{key}"',
         "see `kubectl describe {kind} {name} -n {namespace}`",
     ),
@@ -145,7 +145,7 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "sub-path",
-        r"subPath|volume-subpaths|^stat \S+: no such file",
+        r"(?<!/)subPath(?!/)|volume-subpaths|^stat \S+: no such file",
         "a subPath of a volume cannot be used|: {text}",
         "create the folder on the volume first, or correct the path",
     ),
@@ -252,7 +252,7 @@ START: tuple[Rule, ...] = (
     ),
     *_starts(
         "security-profile",
-        r"apparmor|AppArmor|seccomp|SELinux|selinux",
+        r"(?<!/)(?:apparmor|AppArmor|seccomp|SELinux|selinux)(?!/)",
         "a security profile cannot be used on cluster node {host}|: {why}",
         "remove it from the securityContext of pod_config, or ask a cluster admin",
     ),
@@ -394,7 +394,7 @@ START: tuple[Rule, ...] = (
     ),
     _sandbox(
         "sandbox-slow",
-        r"deadline exceeded|context canceled|name \S+ is reserved for|\w+\.sock",
+        r"deadline exceeded|context canceled|name \S+ is reserved for|\.sock\b",
         "the container runtime of the cluster node is slow or restarts|: {why}",
         "wait: the kubelet tries again; if it stays so, submit with --exclude-node {host}",
     ),

@@ -64,7 +64,7 @@ VOLUMES: tuple[Rule, ...] = (
         "storage-quota",
         r"exceeded quota: (?P<quota>[^,]+), requested: (?P<asked>[^,]+)",
         'quota "{quota}" exceeded: PVC "{about}" requests {asked}',
-        "see `kubectl sky users show -n {namespace}`; request less, or delete a volume",
+        "see `kubectl get quota -n {namespace}`; request less, or delete a volume",
     ),
     _provision(
         "storage-secret",
@@ -87,7 +87,7 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _provision(
         "storage-denied",
-        r"[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden|AccessDenied|\b403\b",
+        r"[Uu]nauthorized|not authorized|PermissionDenied|[Ff]orbidden|AccessDenied|(?<=[ (])403\b",
         'the provisioner of PVC "{about}" may not create a disk|: {why}',
         "ask a cluster admin: the rights of the storage provisioner are missing",
     ),
@@ -204,7 +204,7 @@ VOLUMES: tuple[Rule, ...] = (
         message=r"Multi-Attach|VolumeInUse|already (?:exclusively )?attached to|still attached"
         r"|(?:already|still) being used"
         r"|attached to (?:a )?(?:different|another)"
-        r"|RESOURCE_IN_USE_BY_ANOTHER|being detached|attachment is being deleted",
+        r"|RESOURCE_IN_USE_BY_ANOTHER",
     ),
     _mount(
         "driver-silent",
@@ -242,7 +242,7 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-denied",
-        r"[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied|not authorized|\b403\b"
+        r"[Aa]ccess [Dd]enied|[Pp]ermission ?[Dd]enied|AccessDenied|not authorized|(?<=[ (])403\b"
         r"|Unauthenticated|No signing credentials",
         "the storage refuses the mount|: {why}",
         "ask a cluster admin: the export, or the access of the service account, must allow it",
@@ -330,10 +330,9 @@ VOLUMES: tuple[Rule, ...] = (
     ),
     _mount(
         "mount-slow",
-        r"timed out waiting|expected device to be attached|being attached|allotted time"
-        r"|not attached to node"
-        r"|[Dd]eadline ?[Ee]xceeded|context deadline"
-        r"|operation with the given [Vv]olume",
+        r"timed out waiting|being (?:attached|detached)|attachment is being deleted"
+        r"|expected device to be attached|allotted time|not attached to node"
+        r"|[Dd]eadline ?[Ee]xceeded|context deadline|operation with the given [Vv]olume",
         "a volume is not mounted yet|: {message}",
         "wait; if it stays so, see `kubectl get events -n {namespace}`",
         mere=True,

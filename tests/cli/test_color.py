@@ -87,13 +87,15 @@ def test_narrow_table_leaves_out_least_important_column(screen: NewScreen) -> No
 def test_fields_on_a_narrow_terminal_are_wrapped_but_for_commands(screen: NewScreen) -> None:
     command = "kubectl sky cp bcdf2345:/data/results/of/the/seventh/run ."
     reason = "node-0: exit code 1: Python module torch not found; 3 restarts"
-    facts = {"Status": f"failed — {reason}", "Results": command}
+    image = "ghcr.io/team/train@sha256:" + "a" * 64
+    facts = {"Status": f"failed — {reason}", "Results": command, "Image": image}
     terminal = screen(60)
     output.out("\n".join(output.fields(facts)))
-    first, second, last = terminal.getvalue().splitlines()
+    first, second, results, last = terminal.getvalue().splitlines()
     assert first.startswith(f"Status:     {RED}failed{RESET} — node-0: exit code 1")
     assert second == f"{'':<12}torch not found; 3 restarts"
-    assert last == f"Results:    {command}"
+    assert results == f"Results:    {command}"
+    assert last == f"Image:      {image}"
 
 
 @pytest.mark.parametrize("columns", [120, 60])

@@ -593,6 +593,21 @@ def test_text_of_a_report_has_its_cause(item: dict[str, str]) -> None:
     check(SignalSource[item["source"].upper()], item.get("reason", ""), text)
 
 
+@pytest.mark.parametrize(
+    "warning",
+    [
+        "retrying: [Errno 101] Network is unreachable",
+        "wandb: WARNING SSL certificate problem, running offline",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/ckpt/last.pt'; starting fresh",
+        "UserWarning: The NVIDIA driver on your system is too old (found version 11040).",
+    ],
+)
+def test_error_that_a_program_survives_is_no_cause(warning: str) -> None:
+    lines = f"{warning}\nTraceback (most recent call last):\nKeyError: 'labels'"
+    assert find_cause(make_snapshot(), Signal(SignalSource.LOG, "", lines, (0,)), RULES) is None
+    assert find_cause(make_snapshot(), Signal(SignalSource.LOG, "", warning, (0,)), RULES)
+
+
 def test_refused_pull_names_secret_that_does_not_exist() -> None:
     event = {
         "metadata": {"name": "event", "namespace": "default"},
