@@ -17,6 +17,7 @@ from kubectl_sky.slurm.directives import MAX_HEAD, find_late, is_script, lacks_f
 from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.load import MAX_BYTES
 from kubectl_sky.spec.load import load as read_yaml
+from kubectl_sky.spec.variables import is_named_as_secret
 from kubectl_sky.words import bounded
 
 STDIN = "-"
@@ -165,7 +166,10 @@ def _other_hint(path: Path, named: str, of_tasks: bool) -> str:
     if names := [name for name in path.name.split(",")[1:] if name.endswith(_TASK_FILES)]:
         return f"separate files with spaces: … {printable(names[0], 200)}"
     if of_tasks and (variable := _VARIABLE.fullmatch(path.name)):
-        return f"for a variable, write --env {variable[1]}=VALUE"
+        name = variable[1]
+        if is_named_as_secret(name):
+            return f"for a secret, export {name}=…, then --secret {name}"
+        return f"for a variable, write --env {name}=VALUE"
 
     if of_tasks and (not path.suffix or " " in path.name):
         command = shlex.quote(printable(str(path), 200))

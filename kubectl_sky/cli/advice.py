@@ -14,7 +14,7 @@ import click
 from kubectl_sky.cli import options, skypilot
 from kubectl_sky.cli import unknown as unknown_words
 from kubectl_sky.cli.arguments import OF_PROGRAM, Arguments, takes_program, without_secrets
-from kubectl_sky.spec import other_names, schema
+from kubectl_sky.spec import other_names, schema, variables
 from kubectl_sky.submitting.overrides import FLAGS
 from kubectl_sky.words import skypilot_verbs
 from kubectl_sky.words.skypilot_options import ALIKE
@@ -250,6 +250,8 @@ def _field_option(option: str, known: Container[str]) -> str:
         return f"write `{field}:` {place} in the file"
     answer = other_names.answer(field).replace("give it to `kubectl sky submit` as", "use")
     word = other_names.fold(option.removeprefix("--")).upper()
+    if not answer and variables.is_named_as_secret(word):
+        return f"for a secret, export {word}=…, then --secret {word}"
     return answer or f"for a value of your own, use --env {word}=VALUE"
 
 

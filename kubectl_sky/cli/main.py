@@ -141,19 +141,25 @@ class Commands(commands.Group):
         name = args[0]
         if name in COMMANDS or name.startswith("-") or packages.find_command(name):
             return super().resolve_command(ctx, args)
+        raise click.UsageError(self._answer(ctx, args), ctx)
+
+    def _answer(self, ctx: click.Context, args: Sequence[str]) -> str:
+        """Return the error of an unknown command, with what it means."""
         from kubectl_sky.cli import advice, skypilot, unknown
+
+        if answer := unknown.find_line(args, {*COMMANDS, *_ALIASES, "help"}):
+            return f'unknown command "{args[0]}"; {answer}'
+        words = unknown.without_prompt(args)
+        if answer := unknown.find_swapped(words, COMMANDS):
+            return f'unknown command "{words[0]}"; {answer}'
 
         submit = self.get_command(ctx, "submit")
         assert submit
-        takes = partial(commands.takes, submit, ctx)
-        answer = unknown.find_line(args, COMMANDS) or unknown.find_swapped(args, COMMANDS)
-        message = f'unknown command "{name}"; {answer}' if answer else ""
-        message = message or skypilot.verb(args, submit_takes=takes)
-        if not message:
-            message = advice.unknown(ctx, name, COMMANDS)
-            program = "" if ";" in message else unknown.find_program(args)
-            message = f"{message}; {program}" if program else message
-        raise click.UsageError(message, ctx)
+        if message := skypilot.verb(words, submit_takes=partial(commands.takes, submit, ctx)):
+            return message
+        message = advice.unknown(ctx, words[0], COMMANDS)
+        program = "" if ";" in message else unknown.find_program(words)
+        return f"{message}; {program}" if program else message
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; click itself would write an empty line after Ctrl-C, also to a file."""

@@ -8,6 +8,7 @@ import shlex
 import shutil
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from itertools import dropwhile
 
 from kubectl_sky.cli.arguments import without_secrets
 
@@ -44,18 +45,24 @@ _CUTOFF = 0.7
 _MIN_PREFIX = 3
 
 
+def without_prompt(words: Sequence[str]) -> list[str]:
+    """Return the words after a pasted prompt and the name of the program."""
+    return [*dropwhile(_PROMPT.__contains__, words)]
+
+
 def find_line(words: Sequence[str], commands: Collection[str]) -> str:
     """Return the command line that a pasted or quoted one means, as an answer; "" for others."""
-    rest = list(words)
-    while rest and rest[0] in _PROMPT:
-        rest.pop(0)
-    if len(rest) < len(words):
-        line = _line(rest) if rest else "kubectl sky --help"
-        return f'leave out "{" ".join(words[: len(words) - len(rest)])}": `{line}`'
-    first = words[0]
+    rest = without_prompt(words)
+    prompt = " ".join(words[: len(words) - len(rest)])
+    if not rest:
+        return f'leave out "{prompt}": `kubectl sky --help`'
+    first = rest[0]
+    is_command = first in commands or " ".join(rest[:2]) in commands or first.startswith("-")
+    if prompt and is_command:
+        return f'leave out "{prompt}": `{_line(rest)}`'
     split = first.split()
     if len(split) > 1 and split[0] in commands:
-        return f"write it without quotes: `{_line([*split, *words[1:]])}`"
+        return f"write it without quotes: `{_line([*split, *rest[1:]])}`"
     dashes = re.match(f"[{_DASHES}]+", first)
     if dashes:
         return f"it begins with a long dash; write --{first[dashes.end() :]}"

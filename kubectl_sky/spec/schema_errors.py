@@ -29,7 +29,7 @@ _MAX_WORD = 40  # characters of a value that a hint repeats
 _SHOWN_FIELDS = 3
 _STEP = re.compile(r"\w+")
 _COUNTED = re.compile(r"([0-9]{1,9})\s*(?:x|[a-z]{3,20})", re.IGNORECASE)  # 2x, 2 nodes
-_PAIR = re.compile(r"([^=:\s]{1,60})[=:](\S{1,60})\s*")
+_PAIR = re.compile(r"([^=:\s]{1,60})([=:])(\S{1,60})\s*")
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 
@@ -196,10 +196,10 @@ def _hint_of_pair(items: Sequence[Any], is_alone: bool) -> str:
     if not pair:
         return ""
     dashes = "" if is_alone else ', without "- "'
-    first, second = pair.groups()
-    if second.startswith("//"):  # a URL
+    first, separator, second = pair.groups()
+    if separator == ":" and second.startswith("//"):  # a URL
         return ""
-    if second.startswith("/"):
+    if separator == ":" and second.startswith("/"):
         return f"write {second.partition(':')[0]}: {first}{dashes}"
     return f"write {first}: VALUE{dashes}"
 

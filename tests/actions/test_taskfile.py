@@ -50,6 +50,10 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
         ("a.yaml,b.yaml", "no such file or directory; separate files with spaces: … b.yaml"),
         ("s3://b/task.yaml", "no such file or directory; download it, and name the file"),
         ("LR=0.1", "no such file or directory; for a variable, write --env LR=VALUE"),
+        (
+            "HF_TOKEN=abc",
+            "no such file or directory; for a secret, export HF_TOKEN=…, then --secret HF_TOKEN",
+        ),
         ("hello.yml.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
         (f"{'x' * 300}.py", "file name too long"),
         (

@@ -176,6 +176,13 @@ WRONG = {
     f"{RUN}envs: [A=1, B=2]\n": (
         '2:7: envs: expected variables such as A: 1, got a list; write A: VALUE, without "- "'
     ),
+    f"{RUN}envs: [DATA_DIR=/data]\n": (
+        "2:7: envs: expected variables such as A: 1, got a list;"
+        ' write DATA_DIR: VALUE, without "- "'
+    ),
+    f"{RUN}envs: PASSWORD=/abc\n": (
+        '2:7: envs: expected variables such as A: 1, got "PASSWORD=/abc"; write PASSWORD: VALUE'
+    ),
     f"{RUN}envs: [{{name: A, value: 1}}]\n": (
         "2:7: envs: expected variables such as A: 1, got a list;"
         " write NAME: VALUE for each, without name and value"
