@@ -163,7 +163,8 @@ def _state(target: TaskStatus | PipelineStatus) -> str:
 
 
 def _goodput(task: TaskStatus) -> str:
-    return f"{task.goodput.percent:.0f}%" if task.goodput else "-"
+    percent = task.goodput_percent
+    return "-" if percent is None else f"{percent:.0f}%"
 
 
 def _gpu_hours(

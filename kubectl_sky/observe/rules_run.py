@@ -303,7 +303,7 @@ RUN: tuple[Rule, ...] = (
         "evicted-pressure",
         "Evicted|TerminationByKubelet",
         r"had condition: \[(?P<pressure>\w+)\]",
-        "its cluster node has {pressure}, and takes no such pods now",
+        "evicted: its cluster node has {pressure}, and takes no such pods now",
     ),
     _gone(
         "evicted-files",

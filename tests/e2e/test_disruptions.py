@@ -115,7 +115,7 @@ def test_pod_that_its_cluster_node_refuses_is_tried_again(sky: Command) -> None:
     eventually(lambda: "SysctlForbidden; restart 1 follows" in sky("list").stdout)
     eventually(lambda: sky.json("status", "refused0")["metadata"]["restarts"] == 1, seconds=60)
     doctor = sky("doctor", "refused0").stdout
-    assert "rejected the pod: forbidden sysctl" in " ".join(doctor.split())
+    assert "does not allow what the pod sets: forbidden sysctl" in " ".join(doctor.split())
     assert "--exclude-node" in doctor
 
 
