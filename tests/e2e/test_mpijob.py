@@ -104,7 +104,7 @@ run: |
     (failed,) = (condition for condition in conditions if condition["type"] == "Failed")
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() < GRACE
-    assert sky("stop", "mpijob02").returncode == 0
+    assert sky("stop", "mpijob02").returncode in (0, 3)  # 3: a busy kubelet needs more than 30 s
 
     until_deleted(kubectl, "mpijob02")
     wait_for_controller(lambda: remaining_objects(kubectl, "mpijob02") == [])
