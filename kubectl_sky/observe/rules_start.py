@@ -446,7 +446,7 @@ START: tuple[Rule, ...] = (
         Stage.START,
         SignalSource.POD,
         "cluster node {host} does not allow what the pod sets|: {text}",
-        "remove it from config.kubernetes.pod_config, or ask a cluster admin",
+        "submit it with --exclude-node {host}, or remove that from config.kubernetes.pod_config",
         r"AppArmor|\w+Forbidden",
         r"^(?:Pod was rejected: )?(?P<text>.*)",
         detail=find_host,
