@@ -78,11 +78,10 @@ def down(place: Place) -> None:
     for volume in volumes:
         mounts.remove(volume)
     place.cgroup.remove()
+    for link in (f"{place.router}r", place.bridge):  # a namespace may outlive its last process
+        subprocess.run(["ip", "link", "delete", link], env={"PATH": path()}, capture_output=True)
     for namespace in _namespaces(place):
         run(["ip", "netns", "delete", namespace])
-    subprocess.run(
-        ["ip", "link", "delete", place.bridge], env={"PATH": path()}, capture_output=True
-    )
     mounts.remove(place.folder)
 
 
