@@ -78,8 +78,8 @@ def down(place: Place) -> None:
     for volume in volumes:
         mounts.remove(volume)
     place.cgroup.remove()
-    for link in (f"{place.router}r", place.bridge):  # a namespace may outlive its last process
-        subprocess.run(["ip", "link", "delete", link], env={"PATH": path()}, capture_output=True)
+    for device in (f"{place.router}r", place.bridge):  # a namespace may outlive its last process
+        subprocess.run(["ip", "link", "delete", device], env={"PATH": path()}, capture_output=True)
     for namespace in _namespaces(place):
         run(["ip", "netns", "delete", namespace])
     mounts.remove(place.folder)
