@@ -22,13 +22,8 @@ SEE_LOGS = "see `kubectl sky logs {id}{rank}`"
 BEING_DELETED = "being-deleted"  # a rule that explains no other symptom
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
-_OWN_WORDS = {
-    "id",
-    "rank",
-    "namespace",
-    "end",
-    "code",
-}  # in sentences of rules; others quote something
+# In sentences of rules; others quote something.
+_OWN_WORDS = {"id", "rank", "namespace", "end", "code"}
 _BEGINNINGS = re.compile(r": | desc = ")  # of the clauses of a message
 _CODE = re.compile(r"^code = \w+ desc = ")
 _ENDS = (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)

@@ -249,13 +249,17 @@ class TaskStatus(Part, frozen=True, dict=True):
         return shlex.join(["kubectl", "sky", "cp", f"{self.id}:{self.results.path}", "."])
 
     @property
+    def submitted_id(self) -> str:
+        """The id for submit and wait: that of the pipeline or group, if there is one."""
+        return self.member.id if self.member else self.id
+
+    @property
     def next_step(self) -> str:
         """How to go on with a due, incomplete, held or interactive task; empty for others."""
         if self.deletion.since:
             return ""
-        submit_id = self.member.id if self.member else self.id
         if self.is_due and not self.incomplete:
-            return f"kubectl sky wait {submit_id} --continue"
+            return f"kubectl sky wait {self.submitted_id} --continue"
         if held := next(iter(self.held), None):
             rank = f" --rank {held.index}" if held.index else ""
             return f"kubectl sky exec {self.id}{rank} -it -- bash"
@@ -264,7 +268,8 @@ class TaskStatus(Part, frozen=True, dict=True):
             return f"kubectl sky exec {self.id} -it -- bash" if running else ""
         if self.missing is not Missing.NOT_SUBMITTED:  # a Job without labels is not sent again
             return f"run `kubectl sky stop {self.id}`, then submit it again"
-        return f"submit it again with --id {submit_id}, or run `kubectl sky stop {self.id}`"
+        stop = f"kubectl sky stop {self.id}"
+        return f"submit it again with --id {self.submitted_id}, or run `{stop}`"
 
     @property
     def awaits_files(self) -> bool:

@@ -188,7 +188,7 @@ def _wait_for_task(
         reporter.end(task)
     if wait.until is Until.FINISHED and current.surviving_jobs:
         stopping = wait.leads and _stop_surviving_nodes(session, current, wait.stop)
-        hint = f"`kubectl sky wait {find_submitted_id(current)} --continue` stops them"
+        hint = f"`kubectl sky wait {current.submitted_id} --continue` stops them"
         others = "are being stopped" if stopping else f"go on; {hint}"
         ui.note(f"{current.name}: {current.note}; the other nodes {others}")
     return current
@@ -510,7 +510,7 @@ def _note_due(session: Session, task: TaskStatus, wait: Wait, note: Note) -> Non
     if current and current.suspended and not controller_leads(session, task.namespace):
         note(
             f"{task.name} is suspended, although {task.predecessor} has succeeded: the client that"
-            f" follows it, or `kubectl sky wait {find_submitted_id(task)} --continue`, resumes it"
+            f" follows it, or `kubectl sky wait {task.submitted_id} --continue`, resumes it"
         )
 
 
@@ -527,7 +527,7 @@ def resume(session: Session, task: TaskStatus) -> None:
     if task.incomplete:
         raise SkyError(
             f"task {task.id} ({task.name}) is {task.note}",
-            f"submit it again with --id {find_submitted_id(task)}",
+            f"submit it again with --id {task.submitted_id}",
         )
     body = task.workload.resuming(task.queueing)
     kind = task.workload.kind
@@ -538,8 +538,3 @@ def resume(session: Session, task: TaskStatus) -> None:
         message = f"its {kind.kind}s have been deleted"
         notice = Notice(f"task {task.id} ({task.name}) was stopped: {message}")
         raise TaskStopped(notice) from None
-
-
-def find_submitted_id(task: TaskStatus) -> str:
-    """Return the id for submit and wait: that of the pipeline or group, if there is one."""
-    return task.member.id if task.member else task.id
